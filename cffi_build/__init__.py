@@ -1,4 +1,4 @@
-"""Build-time generator: the selected functions of ``cuda.h`` as typed CFFI source, driver table and stubs.
+"""Derives CFFI source, driver table and stubs of the selected functions from ``cuda.h``.
 
 Run by CMake as ``python -m cffi_build``; nothing here is installed.
 """

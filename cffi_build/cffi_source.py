@@ -32,8 +32,7 @@ def preamble(functions: Sequence[Function]) -> str:
         for f in functions
     )
     calls = "".join(
-        f"#undef {f.name}\n"
-        f"#define {f.name}(...) (cudamod_driver_table.{f.exported}(__VA_ARGS__))\n"
+        f"#undef {f.name}\n#define {f.name}(...) (cudamod_driver_table.{f.exported}(__VA_ARGS__))\n"
         for f in functions
     )
     return f'#include "driver/table.h"\n\n{checks}\n{calls}'

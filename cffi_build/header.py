@@ -14,7 +14,9 @@ from pycparser import c_ast, c_generator, c_parser
 
 FAKE_LIBC = Path(__file__).with_name("fake_libc")
 # Types that CFFI and the compiler know without us; the fake C library only lets pycparser pass.
-BUILT_IN_TYPES = frozenset(re.findall(r"(\w+);", "".join(p.read_text() for p in FAKE_LIBC.iterdir())))
+BUILT_IN_TYPES = frozenset(
+    re.findall(r"(\w+);", "".join(p.read_text() for p in FAKE_LIBC.iterdir()))
+)
 
 _VERSIONED = re.compile(r"PFN_(\w+?)_v(\d+)$")
 
@@ -76,10 +78,10 @@ class Header:
             elif isinstance(node, c_ast.Decl) and isinstance(node.type, c_ast.FuncDecl):
                 self.declarations.setdefault(node.name, node)
             for inner in walk(node):
-                if isinstance(inner, (c_ast.Struct, c_ast.Union)) and inner.name and inner.decls:
-                    self.tags[type(inner), inner.name] = inner
-                elif isinstance(inner, c_ast.Enum) and inner.name and inner.values:
-                    self.tags[type(inner), inner.name] = inner
+                if isinstance(inner, (c_ast.Struct, c_ast.Union, c_ast.Enum)):
+                    body = inner.values if isinstance(inner, c_ast.Enum) else inner.decls
+                    if inner.name and body:
+                        self.tags[type(inner), inner.name] = inner
 
     def _preprocess(self, name: str, *options: str) -> str:
         command = [
@@ -111,7 +113,8 @@ class Header:
         return sorted(
             name
             for name, text in self.macros.items()
-            if re.match(r"CU(DA)?_", name) and re.fullmatch(r"\(?-?(0[xX])?[0-9a-fA-F]+[uUlL]*\)?", text)
+            if re.match(r"CU(DA)?_", name)
+            and re.fullmatch(r"\(?-?(0[xX])?[0-9a-fA-F]+[uUlL]*\)?", text)
         )
 
     def enum_of(self, name: str) -> c_ast.Enum | None:

@@ -12,7 +12,7 @@ class CUDAError(RuntimeError):
     """A driver call failed.
 
     Attributes:
-        status: the ``CUresult``, an ``int`` (``cudamod.driver.CUresult(status)`` is the enum value).
+        status: the ``CUresult`` as an integer; ``cudamod.driver.CUresult(status)`` is its enum.
         name: its name, ``"CUDA_ERROR_INVALID_VALUE"``.
         call: the driver function, ``"cuLaunchKernelEx"``.
         subject: the object and value concerned, or an empty string.
@@ -30,7 +30,7 @@ class CUDAError(RuntimeError):
         self.log = log
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), self.args, self.__dict__)
+        return _restore, (type(self), self.args, {**self.__dict__, "name": self.name})
 
 
 class CUDAOutOfMemoryError(CUDAError, MemoryError):
@@ -51,6 +51,17 @@ class DriverTooOldError(CUDAError, NotImplementedError):
 
     needed = 0
     found = 0
+
+
+class MissingFunctionError(DriverTooOldError, AttributeError):  # type: ignore[misc]  # name
+    """Looking up a function of ``cudamod.driver`` that the installed driver lacks."""
+
+    @classmethod
+    def of(cls, error: DriverTooOldError) -> MissingFunctionError:
+        """The same error, as one of an attribute."""
+        made = cls(str(error), error.status, error.name, error.call, error.subject, error.log)
+        made.needed, made.found = error.needed, error.found
+        return made
 
 
 class DriverNotFoundError(RuntimeError):
@@ -81,7 +92,8 @@ def _restore(
 ) -> BaseException:
     error = cls.__new__(cls, *args)
     error.args = args
-    error.__dict__.update(state)
+    for name, value in state.items():
+        setattr(error, name, value)
     return error
 
 

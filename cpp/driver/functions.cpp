@@ -10,7 +10,8 @@
 namespace cudamod::driver {
 namespace {
 
-template <class Default, class Candidate> constexpr int version_if_same(int version) {
+template <class Default, class Candidate>
+constexpr int version_if_same(int version) {
     return std::is_same_v<Default, Candidate> ? version : 0;
 }
 
@@ -23,7 +24,9 @@ static_assert(std::ranges::all_of(kFunctions, [](const Function& f) { return f.n
 
 } // namespace
 
-std::span<const Function> functions() { return kFunctions; }
+std::span<const Function> functions() {
+    return kFunctions;
+}
 
 std::optional<std::size_t> find_function(std::string_view name) {
     const auto found = std::ranges::find(kFunctions, name, &Function::name);

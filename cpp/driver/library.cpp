@@ -81,11 +81,17 @@ const Opened& open() {
     throw DriverNotFound(choice, std::move(rejected));
 }
 
-bool opened() noexcept { return current.load(std::memory_order_acquire) != nullptr; }
+bool opened() noexcept {
+    return current.load(std::memory_order_acquire) != nullptr;
+}
 
-int version() { return open().version; }
+int version() {
+    return open().version;
+}
 
-bool has(std::size_t slot) { return find_entry(open(), slot) != nullptr; }
+bool has(std::size_t slot) {
+    return find_entry(open(), slot) != nullptr;
+}
 
 void* find_entry(const Opened& driver, std::size_t slot) noexcept {
     const Function& function = functions()[slot];

@@ -2,8 +2,8 @@
 ///
 /// The choice is `auto` (the installed libcuda), `emulated` (the emulated driver that ships beside
 /// this extension) or a path. It is what select() said, else the environment's CUDAMOD_DRIVER, else
-/// `auto`. A library that cannot serve (no driver, older than CUDA 12.0, a stub, no device) counts as
-/// none, and the reason is kept.
+/// `auto`. A library that cannot serve (no driver, older than CUDA 12.0, a stub, no device) counts
+/// as none, and the reason is kept.
 ///
 /// Everything here may be called from any thread. After a fork the child inherits an open driver,
 /// whose calls then answer CUDA_ERROR_NOT_INITIALIZED; forking while another thread opens the

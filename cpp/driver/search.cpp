@@ -35,7 +35,8 @@ std::filesystem::path folder_of(const void* address) {
     return std::filesystem::path(info.dli_fname).parent_path();
 }
 
-template <class Pointer> Pointer find(void* handle, const char* name) {
+template <class Pointer>
+Pointer find(void* handle, const char* name) {
     return reinterpret_cast<Pointer>(dlsym(handle, name));
 }
 

@@ -59,8 +59,8 @@ std::string compose(const DriverError& error) {
 } // namespace
 
 DriverError::DriverError(CUresult status, std::string call, std::string subject)
-    : status(status), name(status_name(status)), call(std::move(call)),
-      subject(std::move(subject)), log(take_log(status)) {
+    : status(status), name(status_name(status)), call(std::move(call)), subject(std::move(subject)),
+      log(take_log(status)) {
     const Missing missing = std::exchange(last_missing, Missing{});
     if (status == CUDA_ERROR_NOT_FOUND && missing.function != nullptr &&
         this->call == missing.function) {
@@ -85,7 +85,9 @@ void raise(CUresult status, const char* call, std::string subject) {
     throw DriverError(status, call, std::move(subject));
 }
 
-void note_missing(const Missing& missing) noexcept { last_missing = missing; }
+void note_missing(const Missing& missing) noexcept {
+    last_missing = missing;
+}
 
 void raise_missing(const Missing& missing) {
     note_missing(missing);

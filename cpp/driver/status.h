@@ -57,7 +57,8 @@ inline void check(CUresult status, const char* call) {
 }
 
 /// The same, naming the object: a string, or a callable that makes one only on failure.
-template <class Subject> inline void check(CUresult status, const char* call, Subject&& subject) {
+template <class Subject>
+inline void check(CUresult status, const char* call, Subject&& subject) {
     if (status != CUDA_SUCCESS) [[unlikely]]
         detail::raise_about(status, call, std::forward<Subject>(subject));
 }

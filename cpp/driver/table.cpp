@@ -28,7 +28,8 @@ CUresult resolve(std::size_t slot, void** place, void** entry) noexcept {
 }
 
 /// The slot's own offset is its number: the table is an array of equal pointers.
-template <std::size_t Offset, class Pointer> struct FirstCall;
+template <std::size_t Offset, class Pointer>
+struct FirstCall;
 
 template <std::size_t Offset, class... Arguments>
 struct FirstCall<Offset, CUresult (*)(Arguments...)> {

@@ -97,7 +97,8 @@ void bind_error(nb::module_& module) {
             Py_XSETREF(make_driver_error, driver_error.release().ptr());
             Py_XSETREF(make_not_found, not_found.release().ptr());
         },
-        nb::arg("driver_error"), nb::arg("not_found"),
+        nb::sig("def set_error_factories(driver_error: typing.Callable[..., BaseException], "
+                "not_found: typing.Callable[..., BaseException]) -> None"),
         "Set the callables that build the exceptions of failed driver calls.");
     module.def(
         "raise_status",
