@@ -22,7 +22,7 @@ def generate(header: Header, out: Path) -> None:
     (out / "driver_facts.inc").write_text(table_source.function_facts(header, functions))
     (out / "driver_status_names.inc").write_text(table_source.status_names(header))
     template = Path(__file__).with_name("driver_stub.pyi.in").read_text()
-    stubs = StubWriter(header, closure.enum_typedefs())
+    stubs = StubWriter(header, closure.enums())
     (out / "driver.pyi").write_text(stubs.text(functions, template))
     cdef = cffi_source.declarations(header, functions, closure)
     cffi_source.write(out / "cffi_module.c", cdef, functions)

@@ -30,7 +30,8 @@ class CUDAError(RuntimeError):
         self.log = log
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), self.args, {**self.__dict__, "name": self.name})
+        made_from = (*self.args, self.status, self.name, self.call, self.subject, self.log)
+        return type(self), made_from, self.__dict__
 
 
 class CUDAOutOfMemoryError(CUDAError, MemoryError):
@@ -39,6 +40,10 @@ class CUDAOutOfMemoryError(CUDAError, MemoryError):
 
 class CUDAFileNotFoundError(CUDAError, FileNotFoundError):
     """CUDA_ERROR_FILE_NOT_FOUND."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.errno = errno.ENOENT
 
 
 class DriverTooOldError(CUDAError, NotImplementedError):
@@ -79,22 +84,9 @@ class DriverNotFoundError(RuntimeError):
         self.choice = choice
         self.searched = searched
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), self.args, self.__dict__)
-
 
 class CUDAWarning(RuntimeWarning):
     """Something failed where nobody could be told, in a destructor for example."""
-
-
-def _restore(
-    cls: type[BaseException], args: tuple[Any, ...], state: dict[str, Any]
-) -> BaseException:
-    error = cls.__new__(cls, *args)
-    error.args = args
-    for name, value in state.items():
-        setattr(error, name, value)
-    return error
 
 
 _CLASSES: dict[str, type[CUDAError]] = {
@@ -111,10 +103,7 @@ def _driver_error(
         too_old.needed = needed
         too_old.found = found
         return too_old
-    error = _CLASSES.get(name, CUDAError)(message, status, name, call, subject, log)
-    if isinstance(error, OSError):
-        error.errno = errno.ENOENT
-    return error
+    return _CLASSES.get(name, CUDAError)(message, status, name, call, subject, log)
 
 
 def _not_found(message: str, choice: str, searched: list[tuple[str, str]]) -> DriverNotFoundError:
