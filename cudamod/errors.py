@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
-from typing import Any
 
 from cudamod import _core
+
+TYPE_CHECKING = False  # importing typing would take half of the package's import time
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class CUDAError(RuntimeError):
