@@ -1,0 +1,17 @@
+#pragma once
+
+#include "launch/kernel.h"
+#include "python/instance.h"
+
+#include <memory>
+
+namespace cudamod::python {
+
+/// Python's `KernelOccupancy`: the driver's occupancy answers for a kernel on the current device.
+struct KernelOccupancy {
+    std::shared_ptr<const launch::Kernel> kernel;
+};
+
+void bind_kernel_occupancy(nb::module_& module);
+
+} // namespace cudamod::python
