@@ -1,0 +1,29 @@
+/// The environment variables: each name is written here, and only here.
+#pragma once
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+namespace cudamod::driver {
+
+struct Variable {
+    const char* name;
+    const char* values;
+    const char* meaning;
+};
+
+inline constexpr Variable kDriverVariable{
+    "CUDAMOD_DRIVER", "auto, emulated, or a path",
+    "the driver to open: the installed one, the emulated one, or the library at a path"};
+
+inline constexpr Variable kVariables[] = {kDriverVariable};
+
+/// The variable's value now; unset and empty are the same.
+inline std::optional<std::string> read(const Variable& variable) {
+    const char* const value = std::getenv(variable.name);
+    if (value == nullptr || *value == '\0') return std::nullopt;
+    return value;
+}
+
+} // namespace cudamod::driver

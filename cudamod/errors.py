@@ -1,0 +1,124 @@
+"""The exceptions. Every failed driver call becomes one of these, in one place."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+from cudamod import _core
+
+
+class CUDAError(RuntimeError):
+    """A driver call failed.
+
+    Attributes:
+        status: the ``CUresult`` as an integer; ``cudamod.driver.CUresult(status)`` is its enum.
+        name: its name, ``"CUDA_ERROR_INVALID_VALUE"``.
+        call: the driver function, ``"cuLaunchKernelEx"``.
+        subject: the object and value concerned, or an empty string.
+        log: what the driver itself said, one message per line; empty before CUDA 12.9.
+    """
+
+    def __init__(
+        self, message: str, status: int, name: str, call: str, subject: str = "", log: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.name = name
+        self.call = call
+        self.subject = subject
+        self.log = log
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), self.args, {**self.__dict__, "name": self.name})
+
+
+class CUDAOutOfMemoryError(CUDAError, MemoryError):
+    """CUDA_ERROR_OUT_OF_MEMORY."""
+
+
+class CUDAFileNotFoundError(CUDAError, FileNotFoundError):
+    """CUDA_ERROR_FILE_NOT_FOUND."""
+
+
+class DriverTooOldError(CUDAError, NotImplementedError):
+    """The installed driver lacks a function.
+
+    Attributes:
+        needed: the CUDA version whose drivers have it, 12040 for 12.4.
+        found: the CUDA version of the installed driver.
+    """
+
+    needed = 0
+    found = 0
+
+
+class MissingFunctionError(DriverTooOldError, AttributeError):  # type: ignore[misc]  # name
+    """Looking up a function of ``cudamod.driver`` that the installed driver lacks."""
+
+    @classmethod
+    def of(cls, error: DriverTooOldError) -> MissingFunctionError:
+        """The same error, as one of an attribute."""
+        made = cls(str(error), error.status, error.name, error.call, error.subject, error.log)
+        made.needed, made.found = error.needed, error.found
+        return made
+
+
+class DriverNotFoundError(RuntimeError):
+    """No usable driver: none installed, too old, a stub for linking, or without a device.
+
+    Attributes:
+        choice: the driver that was asked for, ``"auto"``, ``"emulated"`` or a path.
+        searched: what was tried, as pairs of place and reason.
+    """
+
+    def __init__(
+        self, message: str, choice: str = "auto", searched: tuple[tuple[str, str], ...] = ()
+    ) -> None:
+        super().__init__(message)
+        self.choice = choice
+        self.searched = searched
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), self.args, self.__dict__)
+
+
+class CUDAWarning(RuntimeWarning):
+    """Something failed where nobody could be told, in a destructor for example."""
+
+
+def _restore(
+    cls: type[BaseException], args: tuple[Any, ...], state: dict[str, Any]
+) -> BaseException:
+    error = cls.__new__(cls, *args)
+    error.args = args
+    for name, value in state.items():
+        setattr(error, name, value)
+    return error
+
+
+_CLASSES: dict[str, type[CUDAError]] = {
+    "CUDA_ERROR_OUT_OF_MEMORY": CUDAOutOfMemoryError,
+    "CUDA_ERROR_FILE_NOT_FOUND": CUDAFileNotFoundError,
+}
+
+
+def _driver_error(
+    message: str, status: int, name: str, call: str, subject: str, log: str, needed: int, found: int
+) -> CUDAError:
+    if needed:
+        too_old = DriverTooOldError(message, status, name, call, subject, log)
+        too_old.needed = needed
+        too_old.found = found
+        return too_old
+    error = _CLASSES.get(name, CUDAError)(message, status, name, call, subject, log)
+    if isinstance(error, OSError):
+        error.errno = errno.ENOENT
+    return error
+
+
+def _not_found(message: str, choice: str, searched: list[tuple[str, str]]) -> DriverNotFoundError:
+    return DriverNotFoundError(message, choice, tuple(searched))
+
+
+_core.set_error_factories(_driver_error, _not_found)
