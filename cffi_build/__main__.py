@@ -21,6 +21,8 @@ def generate(header: Header, out: Path) -> None:
     (out / "driver_functions.h").write_text(table_source.function_list(functions))
     (out / "driver_facts.inc").write_text(table_source.function_facts(header, functions))
     (out / "driver_status_names.inc").write_text(table_source.status_names(header))
+    attributes = table_source.device_attributes(header)
+    (out / "driver_device_attributes.inc").write_text(attributes)
     template = Path(__file__).with_name("driver_stub.pyi.in").read_text()
     stubs = StubWriter(header, closure.enum_typedefs())
     (out / "driver.pyi").write_text(stubs.text(functions, template))

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstdio>
-#include <unistd.h>
 
 namespace cudamod::handles {
 
@@ -18,7 +17,7 @@ InterpreterLock interpreter_lock;
 } // namespace
 
 bool driver_is_ours() noexcept {
-    return !stopped.load(std::memory_order_relaxed) && driver::opened() && driver::process() == getpid();
+    return !stopped.load(std::memory_order_relaxed) && driver::opened_here();
 }
 
 void stop_destroying() noexcept { stopped.store(true, std::memory_order_relaxed); }

@@ -1,5 +1,6 @@
 #include "handles/kernel.h"
 
+#include "driver/log.h"
 #include "driver/status.h"
 #include "driver/table.h"
 #include "handles/destruction.h"
@@ -21,7 +22,7 @@ KernelHandle find_kernel(const LibraryHandle& library, const std::string& name) 
     CUkernel raw = nullptr;
     CUresult status = driver::table.cuLibraryGetKernel(&raw, *library, name.c_str());
     if (status == CUDA_ERROR_NOT_FOUND) {
-        driver::take_log();
+        driver::take_log(status);
         return nullptr;
     }
     driver::check(status, "cuLibraryGetKernel", [&] { return "kernel '" + name + "'"; });

@@ -1,6 +1,7 @@
 #include "handles/library.h"
 
 #include "driver/library.h"
+#include "driver/log.h"
 #include "driver/status.h"
 #include "driver/table.h"
 #include "handles/destruction.h"
@@ -27,7 +28,7 @@ CUresult fault_of(CUlibrary library) {
         return CUDA_SUCCESS;
     CUkernel kernel = nullptr;
     CUresult status = driver::table.cuLibraryGetKernel(&kernel, library, kNoKernel);
-    driver::take_log();
+    driver::take_log(status);
     return status == CUDA_ERROR_NOT_FOUND ? CUDA_SUCCESS : status;
 }
 
@@ -56,9 +57,9 @@ LibraryHandle load_library(std::span<const char> image, bool compiled, const Loa
     for (auto [name, value] : options.jit) add(name, value);
     if (compiled) {
         log = std::make_unique<JitLog>();
-        add(CU_JIT_ERROR_LOG_BUFFER, reinterpret_cast<std::uintptr_t>(log->error_.get()));
+        add(CU_JIT_ERROR_LOG_BUFFER, reinterpret_cast<std::uintptr_t>(log->error_buffer()));
         add(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, JitLog::kErrorBytes);
-        add(CU_JIT_INFO_LOG_BUFFER, reinterpret_cast<std::uintptr_t>(log->info_.get()));
+        add(CU_JIT_INFO_LOG_BUFFER, reinterpret_cast<std::uintptr_t>(log->info_buffer()));
         add(CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, JitLog::kInfoBytes);
     }
     CUlibrary raw = nullptr;

@@ -17,13 +17,15 @@ namespace cudamod::handles {
 /// buffers live as long as the library.
 class JitLog {
   public:
+    static constexpr std::size_t kErrorBytes = 32 << 10, kInfoBytes = 8 << 10;
+
     JitLog();
     std::string error() const { return error_.get(); }
     std::string info() const { return info_.get(); }
+    char* error_buffer() const { return error_.get(); }
+    char* info_buffer() const { return info_.get(); }
 
   private:
-    friend struct LoadOptions;
-    static constexpr std::size_t kErrorBytes = 32 << 10, kInfoBytes = 8 << 10;
     std::unique_ptr<char[]> error_, info_;
 };
 

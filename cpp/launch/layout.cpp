@@ -1,6 +1,7 @@
 #include "launch/layout.h"
 
 #include "driver/library.h"
+#include "driver/log.h"
 #include "driver/status.h"
 #include "driver/table.h"
 
@@ -33,7 +34,7 @@ std::optional<std::vector<Extent>> extents_of(CUkernel kernel, const std::string
         driver::check(status, "cuKernelGetParamInfo", [&] { return "kernel '" + name + "'"; });
         extents.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size)});
     }
-    driver::take_log();
+    driver::take_log(CUDA_ERROR_INVALID_VALUE);
     return extents;
 }
 

@@ -1,5 +1,7 @@
 #include "python/context.h"
 
+#include "python/bindings.h"
+
 #include "python/device.h"
 
 #include <nanobind/stl/string.h>

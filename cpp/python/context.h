@@ -12,6 +12,5 @@ struct Context {
     int device;
 };
 
-void bind_context(nb::module_& module);
 
 } // namespace cudamod::python

@@ -1,5 +1,7 @@
 #include "python/device.h"
 
+#include "python/bindings.h"
+
 #include "driver/status.h"
 #include "driver/table.h"
 #include "handles/context.h"
@@ -7,7 +9,7 @@
 #include "python/buffer.h"
 #include "python/context.h"
 #include "python/event.h"
-#include "python/guard.h"
+#include "python/error.h"
 #include "python/public_call.h"
 #include "python/stream.h"
 
@@ -170,7 +172,12 @@ PyObject* new_device(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"device_id", nullptr};
     PyObject* id = Py_None;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Device", const_cast<char**>(names), &id)) return nullptr;
-    return guarded([&] { return device_object(ordinal_of(id)).release().ptr(); });
+    try {
+        return device_object(ordinal_of(id)).release().ptr();
+    } catch (...) {
+        set_python_error();
+        return nullptr;
+    }
 }
 
 PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(new_device)},

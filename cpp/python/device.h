@@ -20,6 +20,5 @@ nb::object device_object(int ordinal);
 /// The ordinal that a `Device`, an int or None (the current device, else 0) stands for.
 int ordinal_of(nb::handle device);
 
-void bind_device(nb::module_& module);
 
 } // namespace cudamod::python

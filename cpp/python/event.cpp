@@ -1,5 +1,7 @@
 #include "python/event.h"
 
+#include "python/bindings.h"
+
 #include "driver/status.h"
 #include "driver/table.h"
 #include "handles/context.h"

@@ -20,6 +20,5 @@ const handles::EventHandle& open_handle(const Event& event);
 /// A new event with the options of an EventOptions, a dict or None.
 nb::object new_event(CUcontext context, int device, nb::handle options);
 
-void bind_event(nb::module_& module);
 
 } // namespace cudamod::python

@@ -1,5 +1,7 @@
 #include "python/kernel.h"
 
+#include "python/bindings.h"
+
 #include "driver/status.h"
 #include "handles/context.h"
 #include "handles/destruction.h"

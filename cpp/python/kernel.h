@@ -17,6 +17,5 @@ struct Kernel {
     static PyTypeObject* python_type;
 };
 
-void bind_kernel(nb::module_& module);
 
 } // namespace cudamod::python

@@ -1,5 +1,7 @@
 #include "python/kernel_attributes.h"
 
+#include "python/bindings.h"
+
 #include "handles/context.h"
 #include "python/device.h"
 #include "python/public_call.h"

@@ -37,6 +37,5 @@ struct KernelAttributes {
     int device; // -1: the current one at each read
 };
 
-void bind_kernel_attributes(nb::module_& module);
 
 } // namespace cudamod::python

@@ -1,5 +1,7 @@
 #include "python/kernel_occupancy.h"
 
+#include "python/bindings.h"
+
 #include "driver/status.h"
 #include "driver/table.h"
 #include "handles/context.h"

@@ -12,6 +12,5 @@ struct KernelOccupancy {
     std::shared_ptr<const launch::Kernel> kernel;
 };
 
-void bind_kernel_occupancy(nb::module_& module);
 
 } // namespace cudamod::python

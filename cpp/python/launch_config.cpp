@@ -1,5 +1,7 @@
 #include "python/launch_config.h"
 
+#include "python/bindings.h"
+
 #include "python/error.h"
 #include "python/integer.h"
 

@@ -16,6 +16,5 @@ launch::Dim3 dimensions(nb::handle value, const char* what);
 /// Bytes of dynamic shared memory from an int or None (0).
 unsigned shared_bytes(nb::handle value);
 
-void bind_launch_config(nb::module_& module);
 
 } // namespace cudamod::python

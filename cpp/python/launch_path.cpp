@@ -1,5 +1,6 @@
 #include "python/launch_path.h"
 
+#include "driver/log.h"
 #include "driver/status.h"
 #include "handles/library.h"
 #include "python/error.h"
@@ -68,14 +69,15 @@ PyObject* wrong_count(const launch::Kernel& kernel, std::size_t wanted, std::siz
 
 PyObject* launch_failed(CUresult status, const LaunchParts& parts) {
     try {
-        std::string log = driver::take_log(status);
+        // Asking for limits below may fail too and say so; the launch's own words are taken first.
+        std::string said = driver::take_log(status);
         const launch::Shape& shape = parts.config.shape();
         std::string subject = "kernel '" + parts.kernel.name() + "', grid " + shape.grid.text() + ", block " +
                               shape.block.text();
         if (shape.cluster) subject += ", cluster " + shape.cluster->text();
         if (shape.shmem_size) subject += ", " + std::to_string(shape.shmem_size) + " bytes of dynamic shared memory";
         if (std::string why = explain(parts); !why.empty()) subject += ": " + why;
-        driver::raise(status, "cuLaunchKernelEx", std::move(subject), std::move(log));
+        driver::raise(status, "cuLaunchKernelEx", std::move(subject), std::move(said));
     } catch (...) {
         set_python_error();
         return nullptr;

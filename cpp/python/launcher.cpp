@@ -1,5 +1,7 @@
 #include "python/launcher.h"
 
+#include "python/bindings.h"
+
 #include "driver/status.h"
 #include "handles/context.h"
 #include "python/error.h"

@@ -20,6 +20,5 @@ std::shared_ptr<const launch::Layout> layout_for(const std::shared_ptr<const lau
 /// be able to run at once. Throws std::invalid_argument.
 void make_ready(const launch::Kernel& kernel, const launch::Shape& shape, const handles::StreamBox& stream);
 
-void bind_launcher(nb::module_& module);
 
 } // namespace cudamod::python

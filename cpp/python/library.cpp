@@ -1,5 +1,7 @@
 #include "python/library.h"
 
+#include "python/bindings.h"
+
 #include "formats/image.h"
 #include "launch/signature.h"
 #include "python/kernel.h"

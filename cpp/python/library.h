@@ -17,6 +17,5 @@ struct Library {
 /// The loaded library of an object that has one as `_library()` (an ObjectCode). Throws TypeError otherwise.
 handles::LibraryHandle library_of(nb::handle object_code);
 
-void bind_library(nb::module_& module);
 
 } // namespace cudamod::python

@@ -1,8 +1,8 @@
 #include "python/public_call.h"
 
 #include "driver/status.h"
+#include "python/error.h"
 #include "python/instance.h"
-#include "python/warning.h"
 
 namespace cudamod::python {
 

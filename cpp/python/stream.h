@@ -24,6 +24,5 @@ nb::object stream_argument(nb::handle object);
 /// A new stream with the options of a StreamOptions, a dict or None.
 nb::object new_stream(int device, nb::handle options);
 
-void bind_stream(nb::module_& module);
 
 } // namespace cudamod::python
