@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import errno
-from typing import Any
-
 from cudamod import _core
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class CUDAError(RuntimeError):
@@ -39,6 +40,9 @@ class CUDAOutOfMemoryError(CUDAError, MemoryError):
 
 class CUDAFileError(CUDAError, OSError):
     """The file of an image can't be read."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
     @classmethod
     def of(cls, error: OSError, status: int, name: str, subject: str) -> CUDAFileError:
@@ -125,7 +129,7 @@ def _driver_error(
         return too_old
     error = _CLASSES.get(name, CUDAError)(message, status, name, call, subject, log)
     if isinstance(error, OSError):
-        error.errno = errno.ENOENT
+        error.errno = 2  # ENOENT
     return error
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from cudamod._core import Event
+from cudamod.options import Options
 
 __all__ = ["Event", "EventOptions"]
 
 
-class EventOptions(NamedTuple):
+class EventOptions(Options):
     """Options of :meth:`cudamod.Device.create_event` and :meth:`cudamod.Stream.record`.
 
     Attributes:
@@ -17,5 +16,10 @@ class EventOptions(NamedTuple):
         blocking_sync: a thread that waits for the event sleeps instead of spinning.
     """
 
-    timing_enabled: bool = False
-    blocking_sync: bool = False
+    __slots__ = ("blocking_sync", "timing_enabled")
+
+    timing_enabled: bool
+    blocking_sync: bool
+
+    def __init__(self, timing_enabled: bool = False, blocking_sync: bool = False) -> None:
+        self._set(timing_enabled=timing_enabled, blocking_sync=blocking_sync)

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 from _thread import RLock
-from collections.abc import Mapping
-from typing import Any, NoReturn
 
 from cudamod import _core
-from cudamod._core import Kernel
 from cudamod.errors import CUDAFileError, CUDAFileNotFoundError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, NoReturn
+
+    from cudamod._core import Kernel
+
+    Image = bytes | bytearray | memoryview
+    Path = str | os.PathLike[str]
 
 __all__ = ["ObjectCode"]
 
@@ -19,9 +26,6 @@ _CODE_TYPES = (*_LOADABLE, "ltoir", "object", "library")
 _NOT_FOUND = 500  # CUDA_ERROR_NOT_FOUND
 _FILE_NOT_FOUND = 301  # CUDA_ERROR_FILE_NOT_FOUND
 _OPERATING_SYSTEM = 304  # CUDA_ERROR_OPERATING_SYSTEM
-
-Image = bytes | bytearray | memoryview
-Path = str | os.PathLike[str]
 
 
 class ObjectCode:
@@ -74,7 +78,7 @@ class ObjectCode:
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, not {type(name).__name__}")
         self = object.__new__(cls)
-        if isinstance(module, bytes | bytearray | memoryview):
+        if isinstance(module, (bytes, bytearray, memoryview)):
             # Loading is lazy: what the caller does to its buffer meanwhile must not show.
             self._code = bytes(module)
         else:
@@ -268,7 +272,7 @@ class ObjectCode:
             with open(self._code, "rb") as file:
                 return file.read()
         except OSError as error:
-            missing = isinstance(error, FileNotFoundError | NotADirectoryError)
+            missing = isinstance(error, (FileNotFoundError, NotADirectoryError))
             cls = CUDAFileNotFoundError if missing else CUDAFileError
             raise cls.of(
                 error,
@@ -332,7 +336,7 @@ def _checked_name(name: object) -> str:
 def _text_mapping(mapping: Mapping[Any, Any] | None) -> dict[str, str]:
     if mapping is None:
         return {}
-    if not isinstance(mapping, Mapping):
+    if not hasattr(mapping, "items"):
         raise TypeError(f"symbol_mapping must be a mapping or None, not {type(mapping).__name__}")
     return {_checked_name(key): _checked_name(value) for key, value in mapping.items()}
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from cudamod._core import Stream
+from cudamod.options import Options
 
 __all__ = ["Stream", "StreamOptions"]
 
 
-class StreamOptions(NamedTuple):
+class StreamOptions(Options):
     """Options of :meth:`cudamod.Device.create_stream`.
 
     Attributes:
@@ -17,5 +16,10 @@ class StreamOptions(NamedTuple):
         priority: lower numbers run first; None is the lowest priority.
     """
 
-    nonblocking: bool = True
-    priority: int | None = None
+    __slots__ = ("nonblocking", "priority")
+
+    nonblocking: bool
+    priority: int | None
+
+    def __init__(self, nonblocking: bool = True, priority: int | None = None) -> None:
+        self._set(nonblocking=nonblocking, priority=priority)

@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -54,8 +55,9 @@ T* instance_or_exact(PyObject* object) {
 /// `__new__` either. `how` says where its objects come from.
 template <const char* const& how>
 PyObject* refuse_new(PyTypeObject* type, PyObject*, PyObject*) {
+    const char* dot = std::strrchr(type->tp_name, '.');
     PyErr_Format(PyExc_RuntimeError, "%s objects cannot be instantiated directly. %s",
-                 nb::type_name(nb::handle(reinterpret_cast<PyObject*>(type))).c_str(), how);
+                 dot ? dot + 1 : type->tp_name, how);
     return nullptr;
 }
 

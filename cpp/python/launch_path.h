@@ -32,19 +32,24 @@ PyObject* launch_failed(CUresult status, const LaunchParts& parts);
 /// Makes the graph under capture keep the kernel's library; null with an error set, else None (borrowed).
 PyObject* keep_in_capture(const LaunchParts& parts);
 
-inline CUresult call_driver(const LaunchParts& parts, void** pointers) {
-    if (parts.gil == GilManner::Hold) return launch::call(parts.config, parts.stream, parts.kernel.raw(), pointers);
-    PyThreadState* state = PyEval_SaveThread();
-    CUresult status = launch::call(parts.config, parts.stream, parts.kernel.raw(), pointers);
-    PyEval_RestoreThread(state);
-    return status;
-}
+struct CallDriver {
+    CUresult operator()(const LaunchParts& parts, void** pointers) const {
+        if (parts.gil == GilManner::Hold)
+            return launch::call(parts.config, parts.stream, parts.kernel.raw(), pointers);
+        PyThreadState* state = PyEval_SaveThread();
+        CUresult status = launch::call(parts.config, parts.stream, parts.kernel.raw(), pointers);
+        PyEval_RestoreThread(state);
+        return status;
+    }
+};
 
 // The stack's share of one call; a rare kernel with more takes the heap.
 constexpr std::size_t kStackBytes = 4096, kStackArguments = 256;
 
 /// Packs the arguments and launches. New reference to None, or null with an error set.
-inline PyObject* launch_with(const LaunchParts& parts, PyObject* const* arguments, std::size_t count) {
+template <class Call = CallDriver>
+inline PyObject* launch_with(const LaunchParts& parts, PyObject* const* arguments, std::size_t count,
+                             Call&& call_driver = {}) {
     const launch::Layout& layout = parts.layout;
     if (count != layout.parameters.size()) [[unlikely]]
         return wrong_count(parts.kernel, layout.parameters.size(), count);

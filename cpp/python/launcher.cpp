@@ -12,6 +12,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <chrono>
 #include <cstddef>
 #include <new>
 #include <optional>
@@ -125,6 +126,37 @@ PyObject* on(PyObject* self, PyObject* stream) {
     }
 }
 
+/// The floor of every comparison: the driver call alone, in a C loop, with the arguments packed once.
+PyObject* time_driver_call(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+    if (count < 2 || Py_TYPE(arguments[0]) != launcher_type || !PyLong_Check(arguments[1])) {
+        PyErr_SetString(PyExc_TypeError, "time_driver_call() takes a Launcher, a number of launches and arguments");
+        return nullptr;
+    }
+    long launches = PyLong_AsLong(arguments[1]);
+    if (launches < 1) {
+        if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "the number of launches must be >= 1 (got %ld)", launches);
+        return nullptr;
+    }
+    const Bound& bound = bound_of(arguments[0]);
+    std::chrono::nanoseconds elapsed{0};
+    auto repeat = [&](const LaunchParts& parts, void** pointers) {
+        LaunchConfig::Native native;
+        parts.config.copy_to(native, parts.stream.raw);
+        auto* function = reinterpret_cast<CUfunction>(parts.kernel.raw());
+        CUresult status = CUDA_SUCCESS;
+        auto begin = std::chrono::steady_clock::now();
+        for (long i = 0; i < launches && status == CUDA_SUCCESS; ++i)
+            status = driver::table.cuLaunchKernelEx(&native.config, function, pointers, nullptr);
+        elapsed = std::chrono::steady_clock::now() - begin;
+        return status;
+    };
+    PyObject* done = launch_with({*bound.kernel, *bound.layout, *bound.config, *bound.box, bound.gil}, arguments + 2,
+                                 static_cast<std::size_t>(count - 2), repeat);
+    if (!done) return nullptr;
+    Py_DECREF(done);
+    return PyFloat_FromDouble(static_cast<double>(elapsed.count()) / static_cast<double>(launches));
+}
+
 PyObject* get_kernel(PyObject* self, void*) {
     try {
         return make<Kernel>(bound_of(self).kernel).release().ptr();
@@ -225,6 +257,12 @@ PyMethodDef launch_definition = {
     "Raises TypeError for a wrong number or kind of arguments, OverflowError for a number out of range,\n"
     "RuntimeError for a closed object, CUDAError when the driver refuses."};
 
+PyMethodDef time_driver_call_definition = {
+    "time_driver_call", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(time_driver_call)), METH_FASTCALL,
+    "time_driver_call(launcher, launches, *arguments)\n--\n\n"
+    "Nanoseconds of one driver call that launches what the launcher would, the mean of a C loop: the floor that\n"
+    "launches from Python are compared with."};
+
 } // namespace
 
 nb::object make_launcher(std::shared_ptr<const launch::Kernel> kernel, std::shared_ptr<const launch::Layout> layout,
@@ -267,9 +305,11 @@ void bind_launcher(nb::module_& module) {
     launcher_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
     if (!launcher_type) throw nb::python_error();
     module.attr("Launcher") = nb::handle(reinterpret_cast<PyObject*>(launcher_type));
-    PyObject* function = PyCFunction_NewEx(&launch_definition, nullptr, module.attr("__name__").ptr());
-    if (!function) throw nb::python_error();
-    module.attr("launch") = nb::steal(function);
+    for (PyMethodDef* definition : {&launch_definition, &time_driver_call_definition}) {
+        PyObject* function = PyCFunction_NewEx(definition, nullptr, module.attr("__name__").ptr());
+        if (!function) throw nb::python_error();
+        module.attr(definition->ml_name) = nb::steal(function);
+    }
 }
 
 } // namespace cudamod::python
