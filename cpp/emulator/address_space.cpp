@@ -31,14 +31,16 @@ std::uint64_t align_up(std::uint64_t value, std::size_t alignment) {
     return (value + alignment - 1) / alignment * alignment;
 }
 
-std::uint64_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+std::uint64_t number(const void* address) {
+    return reinterpret_cast<std::uintptr_t>(address);
+}
 
 void* reserve(std::size_t bytes, int rights, int flags, int file) {
     void* memory = mmap(nullptr, bytes, rights, flags | MAP_NORESERVE, file, 0);
     return memory == MAP_FAILED ? nullptr : memory;
 }
 
-}  // namespace
+} // namespace
 
 /// One device's addresses: no rights at `begin`, the same pages readable and writable at `alias`.
 struct AddressSpace::Range {
@@ -49,7 +51,8 @@ struct AddressSpace::Range {
     explicit Range(std::size_t wanted) {
         file = memfd_create("cudamod-emulated-device-memory", MFD_CLOEXEC);
         if (file < 0) return;
-        for (std::size_t bytes = align_up(wanted, kPage); bytes >= kLeastRange; bytes = align_up(bytes / 2, kPage)) {
+        for (std::size_t bytes = align_up(wanted, kPage); bytes >= kLeastRange;
+             bytes = align_up(bytes / 2, kPage)) {
             if (ftruncate(file, static_cast<off_t>(bytes)) != 0) continue;
             void* dark = reserve(bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
             void* seen = dark ? reserve(bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file) : nullptr;
@@ -66,7 +69,8 @@ struct AddressSpace::Range {
 
     /// Gives the pages that lie wholly inside back to the system.
     void discard(std::uint64_t from, std::uint64_t to) const {
-        const std::uint64_t first = align_up(from - begin, kPage), last = (to - begin) / kPage * kPage;
+        const std::uint64_t first = align_up(from - begin, kPage),
+                            last = (to - begin) / kPage * kPage;
         if (first < last) {
             fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(first),
                       static_cast<off_t>(last - first));
@@ -75,7 +79,8 @@ struct AddressSpace::Range {
 };
 
 Allocation::~Allocation() {
-    if (kind == MemoryKind::pinned || kind == MemoryKind::managed) munmap(host, align_up(bytes, kPage));
+    if (kind == MemoryKind::pinned || kind == MemoryKind::managed)
+        munmap(host, align_up(bytes, kPage));
 }
 
 AddressSpace& address_space() {
@@ -89,13 +94,15 @@ AddressSpace::Range& AddressSpace::range_of(Device& device) {
     return *range;
 }
 
-std::optional<std::uint64_t> AddressSpace::find_gap(Range& range, std::size_t bytes, std::size_t alignment) {
+std::optional<std::uint64_t> AddressSpace::find_gap(Range& range, std::size_t bytes,
+                                                    std::size_t alignment) {
     for (const std::uint64_t start : {range.next, range.begin}) {
         std::uint64_t candidate = align_up(start, alignment);
         auto next = live_.lower_bound(candidate);
         if (next != live_.begin()) {
             const Allocation& before = *std::prev(next)->second;
-            if (before.end() + kGap > candidate) candidate = align_up(before.end() + kGap, alignment);
+            if (before.end() + kGap > candidate)
+                candidate = align_up(before.end() + kGap, alignment);
         }
         for (; candidate + bytes + kGap <= range.end; ++next) {
             if (next == live_.end() || candidate + bytes + kGap <= next->first) return candidate;
@@ -110,11 +117,13 @@ void AddressSpace::insert(const std::shared_ptr<Allocation>& allocation) {
     live_.emplace(allocation->begin, allocation);
 }
 
-std::shared_ptr<Allocation> AddressSpace::allocate_device(Device& device, std::size_t bytes, std::size_t alignment) {
+std::shared_ptr<Allocation> AddressSpace::allocate_device(Device& device, std::size_t bytes,
+                                                          std::size_t alignment) {
     std::unique_lock lock(mutex_);
     if (bytes > device.total_bytes - device.used_bytes) return nullptr;
     Range& range = range_of(device);
-    const auto address = range.alias ? find_gap(range, bytes, std::max<std::size_t>(alignment, 16)) : std::nullopt;
+    const auto address =
+        range.alias ? find_gap(range, bytes, std::max<std::size_t>(alignment, 16)) : std::nullopt;
     if (!address) return nullptr;
     auto allocation = std::make_shared<Allocation>();
     allocation->begin = *address;
@@ -130,7 +139,8 @@ std::shared_ptr<Allocation> AddressSpace::allocate_device(Device& device, std::s
 }
 
 std::shared_ptr<Allocation> AddressSpace::allocate_host(std::size_t bytes, MemoryKind kind) {
-    void* memory = mmap(nullptr, align_up(bytes, kPage), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory = mmap(nullptr, align_up(bytes, kPage), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return nullptr;
     auto allocation = std::make_shared<Allocation>();
     allocation->begin = number(memory);
@@ -190,41 +200,49 @@ bool AddressSpace::reserved(std::uint64_t address) const {
 std::string AddressSpace::explain(std::uint64_t address) const {
     char text[200];
     if (address < kPage) {
-        std::snprintf(text, sizeof text, "0x%llx is a null pointer or close to one", static_cast<unsigned long long>(address));
+        std::snprintf(text, sizeof text, "0x%llx is a null pointer or close to one",
+                      static_cast<unsigned long long>(address));
         return text;
     }
     std::shared_lock lock(mutex_);
     for (auto freed = freed_.rbegin(); freed != freed_.rend(); ++freed) {
         if (address < freed->begin || address >= freed->end) continue;
-        std::snprintf(text, sizeof text, "0x%llx lies %llu bytes into memory of %llu bytes at 0x%llx that was freed",
-                      static_cast<unsigned long long>(address), static_cast<unsigned long long>(address - freed->begin),
-                      static_cast<unsigned long long>(freed->end - freed->begin), static_cast<unsigned long long>(freed->begin));
+        std::snprintf(text, sizeof text,
+                      "0x%llx lies %llu bytes into memory of %llu bytes at 0x%llx that was freed",
+                      static_cast<unsigned long long>(address),
+                      static_cast<unsigned long long>(address - freed->begin),
+                      static_cast<unsigned long long>(freed->end - freed->begin),
+                      static_cast<unsigned long long>(freed->begin));
         return text;
     }
     const auto next = live_.upper_bound(address);
     if (next != live_.begin()) {
         const Allocation& before = *std::prev(next)->second;
         if (address < before.end() + (1 << 20)) {
-            std::snprintf(text, sizeof text, "0x%llx lies %llu bytes %s memory of %zu bytes at 0x%llx",
-                          static_cast<unsigned long long>(address),
-                          static_cast<unsigned long long>(address < before.end() ? address - before.begin
-                                                                                 : address - before.end()),
-                          address < before.end() ? "into" : "past the end of", before.bytes,
-                          static_cast<unsigned long long>(before.begin));
+            std::snprintf(
+                text, sizeof text, "0x%llx lies %llu bytes %s memory of %zu bytes at 0x%llx",
+                static_cast<unsigned long long>(address),
+                static_cast<unsigned long long>(address < before.end() ? address - before.begin
+                                                                       : address - before.end()),
+                address < before.end() ? "into" : "past the end of", before.bytes,
+                static_cast<unsigned long long>(before.begin));
             return text;
         }
     }
     if (next != live_.end() && next->first - address < (1 << 20)) {
-        std::snprintf(text, sizeof text, "0x%llx lies %llu bytes before memory of %zu bytes at 0x%llx",
-                      static_cast<unsigned long long>(address), static_cast<unsigned long long>(next->first - address),
-                      next->second->bytes, static_cast<unsigned long long>(next->first));
+        std::snprintf(text, sizeof text,
+                      "0x%llx lies %llu bytes before memory of %zu bytes at 0x%llx",
+                      static_cast<unsigned long long>(address),
+                      static_cast<unsigned long long>(next->first - address), next->second->bytes,
+                      static_cast<unsigned long long>(next->first));
         return text;
     }
     const bool inside = std::any_of(ranges_.begin(), ranges_.end(), [&](const auto& entry) {
         return address >= entry.second->begin && address < entry.second->end;
     });
-    std::snprintf(text, sizeof text, inside ? "0x%llx is a device address where nothing is allocated"
-                                            : "0x%llx is no device address (ordinary host memory?)",
+    std::snprintf(text, sizeof text,
+                  inside ? "0x%llx is a device address where nothing is allocated"
+                         : "0x%llx is no device address (ordinary host memory?)",
                   static_cast<unsigned long long>(address));
     return text;
 }
@@ -232,8 +250,9 @@ std::string AddressSpace::explain(std::uint64_t address) const {
 std::vector<std::shared_ptr<Allocation>> AddressSpace::live() const {
     std::shared_lock lock(mutex_);
     std::vector<std::shared_ptr<Allocation>> all;
-    for (const auto& [begin, allocation] : live_) all.push_back(allocation);
+    for (const auto& [begin, allocation] : live_)
+        all.push_back(allocation);
     return all;
 }
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

@@ -9,7 +9,7 @@ namespace {
 
 thread_local std::string arguments_of_call;
 
-}  // namespace
+} // namespace
 
 CUresult admit(const char* call, bool before_init, unsigned attention_now) {
     if (!before_init) {
@@ -23,11 +23,13 @@ CUresult admit(const char* call, bool before_init, unsigned attention_now) {
     return attention_now & kInjection ? injection::take(call) : CUDA_SUCCESS;
 }
 
-void note_arguments(std::string summary) { arguments_of_call = std::move(summary); }
+void note_arguments(std::string summary) {
+    arguments_of_call = std::move(summary);
+}
 
 void finish(const char* call, CUresult status, unsigned attention_now) {
     if (status != CUDA_SUCCESS && status != CUDA_ERROR_NOT_READY) logs::deliver(call, status);
     if (attention_now & kJournal) journal::write(call, std::move(arguments_of_call), status);
 }
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

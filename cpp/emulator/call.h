@@ -12,7 +12,8 @@
 
 namespace cudamod::emulator {
 
-/// What is looked at before a call that needs attention: nothing, or the status that it answers without running.
+/// What is looked at before a call that needs attention: nothing, or the status that it answers
+/// without running.
 CUresult admit(const char* call, bool before_init, unsigned attention_now);
 
 /// Logs a failure and writes the journal.
@@ -23,9 +24,9 @@ void note_arguments(std::string summary);
 
 enum class Holding { nothing, driver_mutex };
 
-/// Every entry point is one of these around its body: the gate (initialised, not forked, not in a callback), fault
-/// injection, the lock, the journal, and the one place where a Failure becomes a status. A body returns nothing, or a status that is no
-/// failure (CUDA_ERROR_NOT_READY).
+/// Every entry point is one of these around its body: the gate (initialised, not forked, not in a
+/// callback), fault injection, the lock, the journal, and the one place where a Failure becomes a
+/// status. A body returns nothing, or a status that is no failure (CUDA_ERROR_NOT_READY).
 template <bool kBeforeInit, Holding kHolding, class Body, class... Arguments>
 CUresult run_call(const char* name, Body& body, const Arguments&... arguments) noexcept {
     const unsigned now = attention.load(std::memory_order_relaxed);
@@ -38,8 +39,10 @@ CUresult run_call(const char* name, Body& body, const Arguments&... arguments) n
         if (status == CUDA_SUCCESS) {
             std::unique_lock<std::mutex> lock(driver_mutex(), std::defer_lock);
             if constexpr (kHolding == Holding::driver_mutex) lock.lock();
-            if constexpr (std::is_void_v<std::invoke_result_t<Body&>>) body();
-            else status = body();
+            if constexpr (std::is_void_v<std::invoke_result_t<Body&>>)
+                body();
+            else
+                status = body();
         }
     } catch (const Failure& failure) {
         status = failure.status;
@@ -48,7 +51,8 @@ CUresult run_call(const char* name, Body& body, const Arguments&... arguments) n
     } catch (...) {
         status = CUDA_ERROR_UNKNOWN;
     }
-    if (now || status != CUDA_SUCCESS) [[unlikely]] finish(name, status, now);
+    if (now || status != CUDA_SUCCESS) [[unlikely]]
+        finish(name, status, now);
     return status;
 }
 
@@ -70,4 +74,4 @@ CUresult early_call(const char* name, Body&& body, const Arguments&... arguments
     return run_call<true, Holding::nothing>(name, body, arguments...);
 }
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

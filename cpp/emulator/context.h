@@ -21,10 +21,11 @@ struct Stream;
 
 constexpr unsigned kLimits = 10;
 
-/// A device fault: the context answers `status` from every later call. It is noticed where the host waits for the device.
+/// A device fault: the context answers `status` from every later call. It is noticed where the host
+/// waits for the device.
 struct StickyFault {
     CUresult status = CUDA_SUCCESS;
-    bool noticed = false;  ///< a synchronising call has reported it
+    bool noticed = false; ///< a synchronising call has reported it
     std::string message;
 };
 
@@ -35,17 +36,21 @@ struct Context {
     unsigned long long id = 0;
     unsigned api_version = 3020;
     bool primary = false;
-    int retained = 0;     ///< of a primary context
-    bool active = false;  ///< false: destroyed, or a primary context that nobody retains
+    int retained = 0;    ///< of a primary context
+    bool active = false; ///< false: destroyed, or a primary context that nobody retains
     StickyFault fault;
-    std::atomic<bool> faulted{false};  ///< the same without the lock: no stream of the context runs anything more
-    std::shared_mutex legacy_gate;     ///< a task of the legacy stream excludes those of blocking streams
-    std::array<std::size_t, kLimits> limits{};  ///< by CUlimit
-    std::set<unsigned long long> peers;  ///< ids of the contexts whose memory kernels here may access
+    std::atomic<bool> faulted{
+        false}; ///< the same without the lock: no stream of the context runs anything more
+    std::shared_mutex
+        legacy_gate; ///< a task of the legacy stream excludes those of blocking streams
+    std::array<std::size_t, kLimits> limits{}; ///< by CUlimit
+    std::set<unsigned long long>
+        peers; ///< ids of the contexts whose memory kernels here may access
     CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
     std::shared_ptr<Stream> legacy_stream;
-    std::map<std::uint64_t, std::shared_ptr<Stream>> thread_streams;  ///< per-thread default streams, by thread number
-    std::vector<CUstream> streams;                                    ///< created ones that are not destroyed
+    std::map<std::uint64_t, std::shared_ptr<Stream>>
+        thread_streams;            ///< per-thread default streams, by thread number
+    std::vector<CUstream> streams; ///< created ones that are not destroyed
 };
 
 std::shared_ptr<Context> make_primary_context(Device& device);
@@ -56,7 +61,8 @@ std::vector<std::shared_ptr<Context>>& context_stack();
 /// The current context, or null.
 std::shared_ptr<Context> try_current_context();
 
-/// The current context; fails with CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED or the fault that sticks to it.
+/// The current context; fails with CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED or
+/// the fault that sticks to it.
 std::shared_ptr<Context> current_context();
 
 /// Fails with the fault that sticks to the context, if one was noticed.
@@ -80,4 +86,4 @@ std::uint64_t thread_number();
 /// Waits until no stream of the context runs anything. Takes the driver's lock itself.
 void drain(const std::shared_ptr<Context>& context);
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

@@ -37,30 +37,47 @@ const bool environment_applied = [] {
         recorder::enable(true);
     }
     if (!settings().failures.empty() && !injection::arm_all(settings().failures)) {
-        std::fprintf(stderr, "cudamod: emulated driver: CUDAMOD_EMULATOR_FAIL='%s' cannot be read: call:nth:status wanted\n",
+        std::fprintf(stderr,
+                     "cudamod: emulated driver: CUDAMOD_EMULATOR_FAIL='%s' cannot be read: "
+                     "call:nth:status wanted\n",
                      settings().failures.c_str());
     }
     return true;
 }();
 
-}  // namespace
+} // namespace
 
-CUDAMOD_CONTROL int cudamodEmulatorControlVersion() { return CUDAMOD_EMULATOR_CONTROL_VERSION; }
+CUDAMOD_CONTROL int cudamodEmulatorControlVersion() {
+    return CUDAMOD_EMULATOR_CONTROL_VERSION;
+}
 
-CUDAMOD_CONTROL void cudamodEmulatorJournal(int on) { journal::enable(on != 0); }
-CUDAMOD_CONTROL void cudamodEmulatorClearJournal() { journal::clear(); }
-CUDAMOD_CONTROL size_t cudamodEmulatorJournalSize() { return journal::size(); }
+CUDAMOD_CONTROL void cudamodEmulatorJournal(int on) {
+    journal::enable(on != 0);
+}
+CUDAMOD_CONTROL void cudamodEmulatorClearJournal() {
+    journal::clear();
+}
+CUDAMOD_CONTROL size_t cudamodEmulatorJournalSize() {
+    return journal::size();
+}
 
 CUDAMOD_CONTROL int cudamodEmulatorReadCall(size_t position, CudamodEmulatorCall* call) {
     thread_local journal::Entry entry;
     if (!call || !journal::read(position, entry)) return 0;
-    *call = {entry.index, entry.thread, entry.call, entry.arguments.c_str(), static_cast<int>(entry.status)};
+    *call = {entry.index, entry.thread, entry.call, entry.arguments.c_str(),
+             static_cast<int>(entry.status)};
     return 1;
 }
 
-CUDAMOD_CONTROL void cudamodEmulatorRecordLaunches(int on) { recorder::enable(on != 0); }
-CUDAMOD_CONTROL void cudamodEmulatorClearLaunches() { recorder::clear(); }
-CUDAMOD_CONTROL size_t cudamodEmulatorLaunchCount() { return recorder::size(); }
+CUDAMOD_CONTROL void cudamodEmulatorRecordLaunches(int on) {
+    recorder::enable(on != 0);
+}
+CUDAMOD_CONTROL void cudamodEmulatorClearLaunches() {
+    recorder::clear();
+}
+CUDAMOD_CONTROL size_t cudamodEmulatorLaunchCount() {
+    return recorder::size();
+}
 
 CUDAMOD_CONTROL int cudamodEmulatorReadLaunch(size_t position, CudamodEmulatorLaunch* launch) {
     thread_local recorder::Record record;
@@ -89,8 +106,12 @@ CUDAMOD_CONTROL int cudamodEmulatorInject(const char* call, uint64_t nth, int st
     return 1;
 }
 
-CUDAMOD_CONTROL void cudamodEmulatorClearInjections() { injection::disarm_all(); }
-CUDAMOD_CONTROL size_t cudamodEmulatorInjectionsLeft() { return injection::armed(); }
+CUDAMOD_CONTROL void cudamodEmulatorClearInjections() {
+    injection::disarm_all();
+}
+CUDAMOD_CONTROL size_t cudamodEmulatorInjectionsLeft() {
+    return injection::armed();
+}
 
 CUDAMOD_CONTROL int cudamodEmulatorLiveCount(size_t position, const char** family, size_t* count) {
     thread_local std::vector<std::pair<std::string, std::size_t>> counts;
@@ -101,10 +122,15 @@ CUDAMOD_CONTROL int cudamodEmulatorLiveCount(size_t position, const char** famil
     return 1;
 }
 
-CUDAMOD_CONTROL void cudamodEmulatorNullLaunch(int on) { set_attention(kNullLaunch, on != 0); }
-CUDAMOD_CONTROL uint64_t cudamodEmulatorNullLaunches() { return null_launches(); }
+CUDAMOD_CONTROL void cudamodEmulatorNullLaunch(int on) {
+    set_attention(kNullLaunch, on != 0);
+}
+CUDAMOD_CONTROL uint64_t cudamodEmulatorNullLaunches() {
+    return null_launches();
+}
 
-CUDAMOD_CONTROL int cudamodEmulatorDevice(size_t ordinal, const char** architecture, const char** name) {
+CUDAMOD_CONTROL int cudamodEmulatorDevice(size_t ordinal, const char** architecture,
+                                          const char** name) {
     std::lock_guard lock(driver_mutex());
     if (ordinal >= devices().size() || !architecture || !name) return 0;
     *architecture = devices()[ordinal]->profile->architecture.c_str();
@@ -123,7 +149,8 @@ CUDAMOD_CONTROL void cudamodEmulatorReset() {
     objects().contexts.visit([](const auto& context) { clear_fault(*context); });
 }
 
-CUDAMOD_CONTROL int cudamodEmulatorBehaviour(size_t position, const char** topic, const char** basis, const char** behaviour) {
+CUDAMOD_CONTROL int cudamodEmulatorBehaviour(size_t position, const char** topic,
+                                             const char** basis, const char** behaviour) {
     if (position >= std::size(kBehaviours) || !topic || !basis || !behaviour) return 0;
     *topic = kBehaviours[position].topic;
     *basis = kBehaviours[position].basis;

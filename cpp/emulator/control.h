@@ -1,6 +1,7 @@
-/* Control over cudamod's emulated CUDA driver, for tests: what it was called with, what it launched, what shall fail, what is still alive.
- * Exported by libcudamod_emulated_driver.so beside the driver's own functions. Strings and arrays that are handed out live until the same
- * thread asks for the next record. Python has the same as cudamod.emulator. */
+/* Control over cudamod's emulated CUDA driver, for tests: what it was called with, what it
+ * launched, what shall fail, what is still alive. Exported by libcudamod_emulated_driver.so beside
+ * the driver's own functions. Strings and arrays that are handed out live until the same thread
+ * asks for the next record. Python has the same as cudamod.emulator. */
 #ifndef CUDAMOD_EMULATOR_CONTROL_H
 #define CUDAMOD_EMULATOR_CONTROL_H
 
@@ -17,8 +18,8 @@ int cudamodEmulatorControlVersion(void);
 
 /* One driver call. */
 typedef struct {
-    uint64_t index;  /* counts from 0 since the last clear */
-    uint64_t thread; /* the operating system's thread id */
+    uint64_t index;   /* counts from 0 since the last clear */
+    uint64_t thread;  /* the operating system's thread id */
     const char* call; /* name without version suffix */
     const char* arguments;
     int status;
@@ -54,28 +55,33 @@ void cudamodEmulatorClearLaunches(void);
 size_t cudamodEmulatorLaunchCount(void);
 int cudamodEmulatorReadLaunch(size_t position, CudamodEmulatorLaunch* launch);
 
-/* Makes the nth call of `call` from now on (1: the next one) answer `status` without running. "*" is any call. 0 when an argument is wrong. */
+/* Makes the nth call of `call` from now on (1: the next one) answer `status` without running. "*"
+ * is any call. 0 when an argument is wrong. */
 int cudamodEmulatorInject(const char* call, uint64_t nth, int status);
 void cudamodEmulatorClearInjections(void);
 /* How many injected failures have not happened yet. */
 size_t cudamodEmulatorInjectionsLeft(void);
 
-/* Live objects: family `position` in a fixed order, its name and count; 0 past the last. Variables of modules are not counted as memory. */
+/* Live objects: family `position` in a fixed order, its name and count; 0 past the last. Variables
+ * of modules are not counted as memory. */
 int cudamodEmulatorLiveCount(size_t position, const char** family, size_t* count);
 
-/* Null-launch mode: launches are counted and return at once. Set by CUDAMOD_EMULATOR_NULL_LAUNCH=1 before the driver is opened, cuGetProcAddress
- * gives out entry points that do nothing else. */
+/* Null-launch mode: launches are counted and return at once. Set by CUDAMOD_EMULATOR_NULL_LAUNCH=1
+ * before the driver is opened, cuGetProcAddress gives out entry points that do nothing else. */
 void cudamodEmulatorNullLaunch(int on);
 uint64_t cudamodEmulatorNullLaunches(void);
 
 /* Devices as CUDAMOD_EMULATOR_DEVICES chose them; before cuInit there are none. 0 past the last. */
 int cudamodEmulatorDevice(size_t ordinal, const char** architecture, const char** name);
 
-/* Back to a fresh start as far as control goes: journal, recorder and injections off and empty, faults of contexts forgotten. Objects stay alive. */
+/* Back to a fresh start as far as control goes: journal, recorder and injections off and empty,
+ * faults of contexts forgotten. Objects stay alive. */
 void cudamodEmulatorReset(void);
 
-/* Row `position` of the table of behaviours: what the driver does, and how it is known (measured on a card, documented, assumed). 0 past the last. */
-int cudamodEmulatorBehaviour(size_t position, const char** topic, const char** basis, const char** behaviour);
+/* Row `position` of the table of behaviours: what the driver does, and how it is known (measured on
+ * a card, documented, assumed). 0 past the last. */
+int cudamodEmulatorBehaviour(size_t position, const char** topic, const char** basis,
+                             const char** behaviour);
 
 #ifdef __cplusplus
 }

@@ -14,11 +14,12 @@ struct Rows {
     std::size_t pitch;
 };
 
-Rows rows_of(CUmemorytype type, CUdeviceptr device, const void* host, std::size_t pitch, std::size_t x, std::size_t y,
-             const CUDA_MEMCPY2D& copy, const char* what) {
+Rows rows_of(CUmemorytype type, CUdeviceptr device, const void* host, std::size_t pitch,
+             std::size_t x, std::size_t y, const CUDA_MEMCPY2D& copy, const char* what) {
     if (!pitch) pitch = copy.WidthInBytes + x;
     if (pitch < copy.WidthInBytes + x) {
-        fail(CUDA_ERROR_INVALID_VALUE, "The %s pitch %zu is less than %zu bytes", what, pitch, copy.WidthInBytes + x);
+        fail(CUDA_ERROR_INVALID_VALUE, "The %s pitch %zu is less than %zu bytes", what, pitch,
+             copy.WidthInBytes + x);
     }
     const std::size_t bytes = (copy.Height - 1) * pitch + copy.WidthInBytes;
     const std::size_t first = y * pitch + x;
@@ -39,10 +40,10 @@ std::shared_ptr<Stream> enqueue(const CUDA_MEMCPY2D* copy, CUstream handle) {
     std::unique_lock lock(driver_mutex());
     auto stream = find_stream(handle);
     if (!copy->WidthInBytes || !copy->Height) return stream;
-    const Rows to = rows_of(copy->dstMemoryType, copy->dstDevice, copy->dstHost, copy->dstPitch, copy->dstXInBytes, copy->dstY,
-                            *copy, "destination");
-    const Rows from = rows_of(copy->srcMemoryType, copy->srcDevice, copy->srcHost, copy->srcPitch, copy->srcXInBytes, copy->srcY,
-                              *copy, "source");
+    const Rows to = rows_of(copy->dstMemoryType, copy->dstDevice, copy->dstHost, copy->dstPitch,
+                            copy->dstXInBytes, copy->dstY, *copy, "destination");
+    const Rows from = rows_of(copy->srcMemoryType, copy->srcDevice, copy->srcHost, copy->srcPitch,
+                              copy->srcXInBytes, copy->srcY, *copy, "source");
     lock.unlock();
     stream->enqueue([to, from, width = copy->WidthInBytes, height = copy->Height] {
         for (std::size_t row = 0; row < height; ++row) {
@@ -59,7 +60,7 @@ void copy_now(const CUDA_MEMCPY2D* copy) {
     notice_fault(*stream->context);
 }
 
-}  // namespace
+} // namespace
 
 CUDAMOD_API cuMemcpy2D_v2(const CUDA_MEMCPY2D* copy) {
     return unlocked_call("cuMemcpy2D", [&] { copy_now(copy); }, copy);

@@ -17,7 +17,8 @@ struct Device {
     const Profile* profile = nullptr;
     CUuuid uuid{};
     std::size_t total_bytes = 0, used_bytes = 0;
-    std::shared_ptr<Context> primary;  ///< one object for the life of the process; active while retained
+    std::shared_ptr<Context>
+        primary; ///< one object for the life of the process; active while retained
     std::shared_ptr<Pool> default_pool, current_pool;
 };
 
@@ -30,4 +31,4 @@ void create_devices();
 /// The device of an ordinal; fails with CUDA_ERROR_INVALID_DEVICE.
 Device& device_at(CUdevice ordinal);
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

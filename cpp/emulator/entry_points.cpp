@@ -1,5 +1,6 @@
-// The table behind cuGetProcAddress, and the entry points that only refuse. This file sees no prototypes: it deals in addresses, and a refusal takes
-// whatever arguments its caller passes. CUresult is an int here.
+// The table behind cuGetProcAddress, and the entry points that only refuse. This file sees no
+// prototypes: it deals in addresses, and a refusal takes whatever arguments its caller passes.
+// CUresult is an int here.
 #include "emulator/entry_points.h"
 
 #include "emulator/refusal.h"
@@ -8,7 +9,9 @@
 
 #define CUDAMOD_ENTRY(name, version, symbol) CUDAMOD_EXPORT int symbol();
 #define CUDAMOD_REFUSED(name, version, symbol)                                                     \
-    CUDAMOD_EXPORT int symbol() { return cudamod::emulator::refuse(#name); }
+    CUDAMOD_EXPORT int symbol() {                                                                  \
+        return cudamod::emulator::refuse(#name);                                                   \
+    }
 #include "emulator/entry_points.def"
 
 namespace cudamod::emulator {
@@ -20,8 +23,10 @@ constexpr EntryPoint kEntryPoints[] = {
 #include "emulator/entry_points.def"
 };
 
-}  // namespace
+} // namespace
 
-std::span<const EntryPoint> entry_points() { return kEntryPoints; }
+std::span<const EntryPoint> entry_points() {
+    return kEntryPoints;
+}
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

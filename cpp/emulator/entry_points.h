@@ -15,4 +15,4 @@ struct EntryPoint {
 
 std::span<const EntryPoint> entry_points();
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

@@ -26,22 +26,32 @@ const char* error_sentence(CUresult status) {
     }
 }
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator
 
 using namespace cudamod::emulator;
 
 CUDAMOD_API cuGetErrorName(CUresult status, const char** name) {
-    return early_call("cuGetErrorName", [&] {
-        require_pointer(name, "the name");
-        *name = error_sentence(status) ? error_name(status) : nullptr;
-        if (!*name) fail(CUDA_ERROR_INVALID_VALUE, "%d is no status of this driver", static_cast<int>(status));
-    }, status, name);
+    return early_call(
+        "cuGetErrorName",
+        [&] {
+            require_pointer(name, "the name");
+            *name = error_sentence(status) ? error_name(status) : nullptr;
+            if (!*name)
+                fail(CUDA_ERROR_INVALID_VALUE, "%d is no status of this driver",
+                     static_cast<int>(status));
+        },
+        status, name);
 }
 
 CUDAMOD_API cuGetErrorString(CUresult status, const char** sentence) {
-    return early_call("cuGetErrorString", [&] {
-        require_pointer(sentence, "the sentence");
-        *sentence = error_sentence(status);
-        if (!*sentence) fail(CUDA_ERROR_INVALID_VALUE, "%d is no status of this driver", static_cast<int>(status));
-    }, status, sentence);
+    return early_call(
+        "cuGetErrorString",
+        [&] {
+            require_pointer(sentence, "the sentence");
+            *sentence = error_sentence(status);
+            if (!*sentence)
+                fail(CUDA_ERROR_INVALID_VALUE, "%d is no status of this driver",
+                     static_cast<int>(status));
+        },
+        status, sentence);
 }

@@ -10,4 +10,4 @@ const char* error_name(CUresult status);
 /// One sentence about the status, or null when it is none of CUDA's.
 const char* error_sentence(CUresult status);
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

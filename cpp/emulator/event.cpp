@@ -39,13 +39,14 @@ std::shared_ptr<Event> find_event(CUevent handle) {
     return event;
 }
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator
 
 using namespace cudamod::emulator;
 
 namespace {
 
-constexpr unsigned kEventFlags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+constexpr unsigned kEventFlags =
+    CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
 
 void record(CUevent event_handle, CUstream stream_handle) {
     std::unique_lock lock(driver_mutex());
@@ -67,27 +68,35 @@ std::shared_ptr<Context> context_or_current(CUcontext handle) {
     return context;
 }
 
-}  // namespace
+} // namespace
 
 CUDAMOD_API cuEventCreate(CUevent* handle, unsigned int flags) {
-    return locked_call("cuEventCreate", [&] {
-        require_pointer(handle, "the event");
-        if (flags & ~kEventFlags) fail(CUDA_ERROR_INVALID_VALUE, "Event flags 0x%x are unknown", flags & ~kEventFlags);
-        if ((flags & CU_EVENT_INTERPROCESS) && !(flags & CU_EVENT_DISABLE_TIMING)) {
-            fail(CUDA_ERROR_INVALID_VALUE, "An event for other processes has no timing");
-        }
-        auto event = std::make_shared<Event>();
-        event->context = current_context();
-        event->flags = flags;
-        *handle = event->handle = objects().events.insert(event);
-    }, handle, flags);
+    return locked_call(
+        "cuEventCreate",
+        [&] {
+            require_pointer(handle, "the event");
+            if (flags & ~kEventFlags)
+                fail(CUDA_ERROR_INVALID_VALUE, "Event flags 0x%x are unknown",
+                     flags & ~kEventFlags);
+            if ((flags & CU_EVENT_INTERPROCESS) && !(flags & CU_EVENT_DISABLE_TIMING)) {
+                fail(CUDA_ERROR_INVALID_VALUE, "An event for other processes has no timing");
+            }
+            auto event = std::make_shared<Event>();
+            event->context = current_context();
+            event->flags = flags;
+            *handle = event->handle = objects().events.insert(event);
+        },
+        handle, flags);
 }
 
 CUDAMOD_API cuEventDestroy_v2(CUevent handle) {
-    return locked_call("cuEventDestroy", [&] {
-        find_event(handle);
-        objects().events.erase(handle);
-    }, handle);
+    return locked_call(
+        "cuEventDestroy",
+        [&] {
+            find_event(handle);
+            objects().events.erase(handle);
+        },
+        handle);
 }
 CUDAMOD_API_ALIAS(cuEventDestroy, cuEventDestroy_v2);
 
@@ -96,87 +105,114 @@ CUDAMOD_API cuEventRecord(CUevent event, CUstream stream) {
 }
 
 CUDAMOD_API cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
-    return unlocked_call("cuEventRecordWithFlags", [&] {
-        if (flags & ~static_cast<unsigned>(CU_EVENT_RECORD_EXTERNAL)) {
-            fail(CUDA_ERROR_INVALID_VALUE, "Record flags 0x%x are unknown", flags);
-        }
-        record(event, stream);
-    }, event, stream, flags);
+    return unlocked_call(
+        "cuEventRecordWithFlags",
+        [&] {
+            if (flags & ~static_cast<unsigned>(CU_EVENT_RECORD_EXTERNAL)) {
+                fail(CUDA_ERROR_INVALID_VALUE, "Record flags 0x%x are unknown", flags);
+            }
+            record(event, stream);
+        },
+        event, stream, flags);
 }
 
 CUDAMOD_API cuEventQuery(CUevent handle) {
-    return locked_call("cuEventQuery", [&] {
-        const auto event = find_event(handle);
-        if (event->mark && !event->mark->reached()) return CUDA_ERROR_NOT_READY;
-        notice_fault(*event->context);
-        return CUDA_SUCCESS;
-    }, handle);
+    return locked_call(
+        "cuEventQuery",
+        [&] {
+            const auto event = find_event(handle);
+            if (event->mark && !event->mark->reached()) return CUDA_ERROR_NOT_READY;
+            notice_fault(*event->context);
+            return CUDA_SUCCESS;
+        },
+        handle);
 }
 
 CUDAMOD_API cuEventSynchronize(CUevent handle) {
-    return unlocked_call("cuEventSynchronize", [&] {
-        std::unique_lock lock(driver_mutex());
-        const auto event = find_event(handle);
-        if (const auto mark = event->mark) {
-            lock.unlock();
-            mark->wait();
-            lock.lock();
-        }
-        notice_fault(*event->context);
-    }, handle);
+    return unlocked_call(
+        "cuEventSynchronize",
+        [&] {
+            std::unique_lock lock(driver_mutex());
+            const auto event = find_event(handle);
+            if (const auto mark = event->mark) {
+                lock.unlock();
+                mark->wait();
+                lock.lock();
+            }
+            notice_fault(*event->context);
+        },
+        handle);
 }
 
 CUDAMOD_API cuEventElapsedTime_v2(float* milliseconds, CUevent start_handle, CUevent end_handle) {
-    return locked_call("cuEventElapsedTime", [&] {
-        require_pointer(milliseconds, "the time");
-        const auto start = find_event(start_handle), end = find_event(end_handle);
-        if (!start->timing() || !end->timing()) {
-            fail(CUDA_ERROR_INVALID_HANDLE, "The %s event was created with timing disabled", start->timing() ? "end" : "start");
-        }
-        if (!start->mark || !end->mark) {
-            fail(CUDA_ERROR_INVALID_HANDLE, "The %s event was never recorded", start->mark ? "end" : "start");
-        }
-        if (start->context != end->context) fail(CUDA_ERROR_INVALID_HANDLE, "The events belong to different contexts");
-        if (!start->mark->reached() || !end->mark->reached()) return CUDA_ERROR_NOT_READY;
-        const std::chrono::duration<float, std::milli> elapsed = end->mark->time() - start->mark->time();
-        *milliseconds = elapsed.count();
-        return CUDA_SUCCESS;
-    }, milliseconds, start_handle, end_handle);
+    return locked_call(
+        "cuEventElapsedTime",
+        [&] {
+            require_pointer(milliseconds, "the time");
+            const auto start = find_event(start_handle), end = find_event(end_handle);
+            if (!start->timing() || !end->timing()) {
+                fail(CUDA_ERROR_INVALID_HANDLE, "The %s event was created with timing disabled",
+                     start->timing() ? "end" : "start");
+            }
+            if (!start->mark || !end->mark) {
+                fail(CUDA_ERROR_INVALID_HANDLE, "The %s event was never recorded",
+                     start->mark ? "end" : "start");
+            }
+            if (start->context != end->context)
+                fail(CUDA_ERROR_INVALID_HANDLE, "The events belong to different contexts");
+            if (!start->mark->reached() || !end->mark->reached()) return CUDA_ERROR_NOT_READY;
+            const std::chrono::duration<float, std::milli> elapsed =
+                end->mark->time() - start->mark->time();
+            *milliseconds = elapsed.count();
+            return CUDA_SUCCESS;
+        },
+        milliseconds, start_handle, end_handle);
 }
 CUDAMOD_API_ALIAS(cuEventElapsedTime, cuEventElapsedTime_v2);
 
 CUDAMOD_API cuStreamWaitEvent(CUstream stream_handle, CUevent event_handle, unsigned int flags) {
-    return unlocked_call("cuStreamWaitEvent", [&] {
-        if (flags & ~static_cast<unsigned>(CU_EVENT_WAIT_EXTERNAL)) {
-            fail(CUDA_ERROR_INVALID_VALUE, "Wait flags 0x%x are unknown", flags);
-        }
-        std::unique_lock lock(driver_mutex());
-        const auto stream = find_stream(stream_handle);
-        const auto mark = find_event(event_handle)->mark;
-        lock.unlock();
-        stream->await(mark);
-    }, stream_handle, event_handle, flags);
+    return unlocked_call(
+        "cuStreamWaitEvent",
+        [&] {
+            if (flags & ~static_cast<unsigned>(CU_EVENT_WAIT_EXTERNAL)) {
+                fail(CUDA_ERROR_INVALID_VALUE, "Wait flags 0x%x are unknown", flags);
+            }
+            std::unique_lock lock(driver_mutex());
+            const auto stream = find_stream(stream_handle);
+            const auto mark = find_event(event_handle)->mark;
+            lock.unlock();
+            stream->await(mark);
+        },
+        stream_handle, event_handle, flags);
 }
 
 CUDAMOD_API cuCtxRecordEvent(CUcontext context_handle, CUevent event_handle) {
-    return unlocked_call("cuCtxRecordEvent", [&] {
-        std::unique_lock lock(driver_mutex());
-        const auto context = context_or_current(context_handle);
-        const auto event = find_event(event_handle);
-        if (event->context != context) fail(CUDA_ERROR_INVALID_HANDLE, "The event belongs to another context");
-        const auto mark = event->mark = std::make_shared<Mark>();
-        lock.unlock();
-        drain(context);
-        mark->reach();
-    }, context_handle, event_handle);
+    return unlocked_call(
+        "cuCtxRecordEvent",
+        [&] {
+            std::unique_lock lock(driver_mutex());
+            const auto context = context_or_current(context_handle);
+            const auto event = find_event(event_handle);
+            if (event->context != context)
+                fail(CUDA_ERROR_INVALID_HANDLE, "The event belongs to another context");
+            const auto mark = event->mark = std::make_shared<Mark>();
+            lock.unlock();
+            drain(context);
+            mark->reach();
+        },
+        context_handle, event_handle);
 }
 
 CUDAMOD_API cuCtxWaitEvent(CUcontext context_handle, CUevent event_handle) {
-    return unlocked_call("cuCtxWaitEvent", [&] {
-        std::unique_lock lock(driver_mutex());
-        const auto context = context_or_current(context_handle);
-        const auto mark = find_event(event_handle)->mark;
-        lock.unlock();
-        for (const auto& stream : streams_of(context)) stream->await(mark);
-    }, context_handle, event_handle);
+    return unlocked_call(
+        "cuCtxWaitEvent",
+        [&] {
+            std::unique_lock lock(driver_mutex());
+            const auto context = context_or_current(context_handle);
+            const auto mark = find_event(event_handle)->mark;
+            lock.unlock();
+            for (const auto& stream : streams_of(context))
+                stream->await(mark);
+        },
+        context_handle, event_handle);
 }

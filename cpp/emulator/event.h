@@ -30,7 +30,7 @@ struct Event {
     CUevent handle = nullptr;
     std::shared_ptr<Context> context;
     unsigned flags = 0;
-    std::shared_ptr<Mark> mark;  ///< of the latest recording; null before the first
+    std::shared_ptr<Mark> mark; ///< of the latest recording; null before the first
 
     bool timing() const { return !(flags & CU_EVENT_DISABLE_TIMING); }
 };
@@ -38,4 +38,4 @@ struct Event {
 /// The event behind a handle; fails with CUDA_ERROR_INVALID_HANDLE, or what its context answers.
 std::shared_ptr<Event> find_event(CUevent handle);
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

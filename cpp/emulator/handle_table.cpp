@@ -15,11 +15,11 @@ std::uintptr_t reserve_all() {
     return reinterpret_cast<std::uintptr_t>(reserved);
 }
 
-}  // namespace
+} // namespace
 
 std::uintptr_t handle_range(unsigned family) {
     static const std::uintptr_t base = reserve_all();
     return base + family * kHandleRangeBytes;
 }
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

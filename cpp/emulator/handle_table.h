@@ -9,15 +9,15 @@
 
 namespace cudamod::emulator {
 
-/// Addresses that handles are made of: reserved, never readable, so that a program that dereferences a handle faults. One range per
-/// family, told apart by `family`.
+/// Addresses that handles are made of: reserved, never readable, so that a program that
+/// dereferences a handle faults. One range per family, told apart by `family`.
 std::uintptr_t handle_range(unsigned family);
 
 constexpr std::uintptr_t kHandleRangeBytes = std::uintptr_t{256} << 20;
 constexpr std::uintptr_t kHandleStride = 64;
 
-/// The live objects of one family by raw handle. Nothing that a caller hands in is dereferenced before it was found here. Guarded by
-/// the driver's lock.
+/// The live objects of one family by raw handle. Nothing that a caller hands in is dereferenced
+/// before it was found here. Guarded by the driver's lock.
 template <class Raw, class Object>
 class HandleTable {
   public:
@@ -67,7 +67,8 @@ class HandleTable {
     }
 
   private:
-    // The card's driver reuses a handle's value at once, as its allocator does. Reusing it late lets strict tell a stale handle from a live one.
+    // The card's driver reuses a handle's value at once, as its allocator does. Reusing it late
+    // lets strict tell a stale handle from a live one.
     static std::size_t reuse_after() { return settings().manner == Manner::strict ? 65'536 : 0; }
 
     std::uintptr_t base_;
@@ -76,4 +77,4 @@ class HandleTable {
     std::size_t live_ = 0;
 };
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

@@ -27,7 +27,8 @@ std::vector<std::byte> read_memory(const std::byte* data, std::size_t bytes) {
         // Page by page where a bigger piece fails, so that the last readable byte is found.
         const std::size_t in_page = kPage - (reinterpret_cast<std::uintptr_t>(data) + done) % kPage;
         for (std::size_t piece : {bytes - done, std::min(in_page, bytes - done)}) {
-            const iovec to{read.data() + done, piece}, from{const_cast<std::byte*>(data) + done, piece};
+            const iovec to{read.data() + done, piece},
+                from{const_cast<std::byte*>(data) + done, piece};
             const ssize_t got = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
             if (got > 0) {
                 done += static_cast<std::size_t>(got);
@@ -48,7 +49,7 @@ std::vector<std::byte> read_memory(const std::byte* data, std::size_t bytes) {
     return read;
 }
 
-}  // namespace
+} // namespace
 
 std::shared_ptr<const Code> Image::code_for(const Profile& device) {
     auto& code = codes_[&device];
@@ -80,8 +81,9 @@ std::vector<std::byte> copy_image(const void* data) {
 }
 
 std::vector<std::byte> read_file(const char* path) {
-    struct stat about {};
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path, "rb"), [](std::FILE* open) { return open ? std::fclose(open) : 0; });
+    struct stat about{};
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
+        std::fopen(path, "rb"), [](std::FILE* open) { return open ? std::fclose(open) : 0; });
     if (!file || fstat(fileno(file.get()), &about) != 0 || !S_ISREG(about.st_mode)) {
         fail(CUDA_ERROR_FILE_NOT_FOUND, "File '%s' cannot be read", path);
     }
@@ -91,7 +93,8 @@ std::vector<std::byte> read_file(const char* path) {
 }
 
 void write_logs(const Code& code, unsigned count, const CUjit_option* options, void** values) {
-    const auto write = [&](CUjit_option buffer_option, CUjit_option size_option, const std::string& log) {
+    const auto write = [&](CUjit_option buffer_option, CUjit_option size_option,
+                           const std::string& log) {
         char* buffer = nullptr;
         std::size_t room = 0;
         void** written = nullptr;
@@ -112,4 +115,4 @@ void write_logs(const Code& code, unsigned count, const CUjit_option* options, v
     write(CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, code.error_log);
 }
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

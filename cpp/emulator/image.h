@@ -22,13 +22,15 @@ class Image {
     std::map<const Profile*, std::shared_ptr<const Code>> codes_;
 };
 
-/// A copy of the image that begins at `data`, whose length its own headers tell. Memory that is not there ends it instead of faulting.
+/// A copy of the image that begins at `data`, whose length its own headers tell. Memory that is not
+/// there ends it instead of faulting.
 std::vector<std::byte> copy_image(const void* data);
 
 /// The content of a file; fails with CUDA_ERROR_FILE_NOT_FOUND.
 std::vector<std::byte> read_file(const char* path);
 
-/// Writes the logs of a load into the buffers among the caller's JIT options, and how much was written into their sizes.
+/// Writes the logs of a load into the buffers among the caller's JIT options, and how much was
+/// written into their sizes.
 void write_logs(const Code& code, unsigned count, const CUjit_option* options, void** values);
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

@@ -27,7 +27,7 @@ Injection& all() {
     return *injection;
 }
 
-}  // namespace
+} // namespace
 
 void arm(std::string call, std::uint64_t nth, CUresult status) {
     std::lock_guard lock(all().mutex);
@@ -42,7 +42,8 @@ bool arm_all(const std::string& specification) {
         unsigned long long nth = 0;
         int status = 0, used = 0;
         const int read = std::sscanf(part.c_str(), "%63[^:]:%llu:%d%n", call, &nth, &status, &used);
-        if (read != 3 || static_cast<std::size_t>(used) != part.size() || !nth || status <= 0) return false;
+        if (read != 3 || static_cast<std::size_t>(used) != part.size() || !nth || status <= 0)
+            return false;
         arm(call, nth, static_cast<CUresult>(status));
     }
     return true;
@@ -75,4 +76,4 @@ CUresult take(const char* call) {
     return status;
 }
 
-}  // namespace cudamod::emulator::injection
+} // namespace cudamod::emulator::injection

@@ -7,11 +7,13 @@
 
 namespace cudamod::emulator::injection {
 
-/// Makes the `nth` call of `call` from now on (1: the next) answer `status` without running. `call` is a name as in entry_points.def, or
+/// Makes the `nth` call of `call` from now on (1: the next) answer `status` without running. `call`
+/// is a name as in entry_points.def, or
 /// "*" for any.
 void arm(std::string call, std::uint64_t nth, CUresult status);
 
-/// Arms what a specification like "cuMemAlloc:2:2,cuLaunchKernelEx:1:719" says; false if it cannot be read.
+/// Arms what a specification like "cuMemAlloc:2:2,cuLaunchKernelEx:1:719" says; false if it cannot
+/// be read.
 bool arm_all(const std::string& specification);
 
 void disarm_all();
@@ -22,4 +24,4 @@ std::size_t armed();
 /// Counts a call: the status that it must answer, or CUDA_SUCCESS.
 CUresult take(const char* call);
 
-}  // namespace cudamod::emulator::injection
+} // namespace cudamod::emulator::injection

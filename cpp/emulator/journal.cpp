@@ -23,9 +23,11 @@ Journal& all() {
     return *journal;
 }
 
-}  // namespace
+} // namespace
 
-void enable(bool on) { set_attention(kJournal, on); }
+void enable(bool on) {
+    set_attention(kJournal, on);
+}
 
 void write(const char* call, std::string arguments, CUresult status) {
     const auto thread = static_cast<std::uint64_t>(syscall(SYS_gettid));
@@ -52,4 +54,4 @@ bool read(std::size_t position, Entry& entry) {
     return true;
 }
 
-}  // namespace cudamod::emulator::journal
+} // namespace cudamod::emulator::journal

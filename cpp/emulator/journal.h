@@ -9,8 +9,8 @@
 namespace cudamod::emulator::journal {
 
 struct Entry {
-    std::uint64_t index = 0;   ///< counts from 0 since the last clear
-    std::uint64_t thread = 0;  ///< the kernel's thread id
+    std::uint64_t index = 0;  ///< counts from 0 since the last clear
+    std::uint64_t thread = 0; ///< the kernel's thread id
     const char* call = "";
     std::string arguments;
     CUresult status = CUDA_SUCCESS;
@@ -25,4 +25,4 @@ std::size_t size();
 /// A copy of entry `position`, counted from the oldest that is kept; false if there is none.
 bool read(std::size_t position, Entry& entry);
 
-}  // namespace cudamod::emulator::journal
+} // namespace cudamod::emulator::journal

@@ -27,4 +27,4 @@ class KernelMemory : public ptx::Memory {
     std::vector<std::shared_ptr<Allocation>> in_use_;
 };
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

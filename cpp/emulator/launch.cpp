@@ -19,8 +19,9 @@
 namespace cudamod::emulator {
 namespace {
 
-/// The context that a launch runs in, by the card's rules: a created stream's own; with a default stream the current one.
-/// Where no context was current, launching into a created stream leaves that stream's context current.
+/// The context that a launch runs in, by the card's rules: a created stream's own; with a default
+/// stream the current one. Where no context was current, launching into a created stream leaves
+/// that stream's context current.
 std::shared_ptr<Stream> stream_of(const LaunchRequest& request) {
     auto stream = find_stream(request.stream);
     if (!try_current_context()) context_stack().push_back(stream->context);
@@ -29,13 +30,16 @@ std::shared_ptr<Stream> stream_of(const LaunchRequest& request) {
 
 std::shared_ptr<Function> function_for(CUfunction handle, const std::shared_ptr<Context>& context) {
     if (const auto kernel = objects().kernels.find(reinterpret_cast<CUkernel>(handle))) {
-        if (kernel->library->unloaded) fail(CUDA_ERROR_INVALID_HANDLE, "Kernel '%s' belongs to a library that was unloaded", kernel->name.c_str());
+        if (kernel->library->unloaded)
+            fail(CUDA_ERROR_INVALID_HANDLE, "Kernel '%s' belongs to a library that was unloaded",
+                 kernel->name.c_str());
         const auto view = view_kernel(*kernel, *context->device);
         return function_in(module_in(kernel->library, context), kernel->name, view);
     }
     auto function = find_function(handle);
     if (function->module->context != context) {
-        fail(CUDA_ERROR_INVALID_HANDLE, "Function '%s' belongs to another context than the stream", function->view.kernel->name.c_str());
+        fail(CUDA_ERROR_INVALID_HANDLE, "Function '%s' belongs to another context than the stream",
+             function->view.kernel->name.c_str());
     }
     return function;
 }
@@ -44,27 +48,38 @@ std::vector<std::byte> pack_buffer(void** extra, const KernelCode& kernel) {
     const void* buffer = nullptr;
     const std::size_t* bytes = nullptr;
     for (std::size_t index = 0; extra[index] != CU_LAUNCH_PARAM_END; index += 2) {
-        if (extra[index] == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = extra[index + 1];
-        else if (extra[index] == CU_LAUNCH_PARAM_BUFFER_SIZE) bytes = static_cast<const std::size_t*>(extra[index + 1]);
-        else fail(CUDA_ERROR_INVALID_VALUE, "Entry %zu of the extra launch options is unknown", index);
+        if (extra[index] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+            buffer = extra[index + 1];
+        else if (extra[index] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+            bytes = static_cast<const std::size_t*>(extra[index + 1]);
+        else
+            fail(CUDA_ERROR_INVALID_VALUE, "Entry %zu of the extra launch options is unknown",
+                 index);
     }
-    if (!buffer || !bytes) fail(CUDA_ERROR_INVALID_VALUE, "The extra launch options need a buffer and its size");
+    if (!buffer || !bytes)
+        fail(CUDA_ERROR_INVALID_VALUE, "The extra launch options need a buffer and its size");
     if (*bytes < kernel.parameter_bytes) {
-        fail(CUDA_ERROR_INVALID_VALUE, "The parameter buffer has %zu bytes, kernel '%s' takes %u", *bytes, kernel.name.c_str(), kernel.parameter_bytes);
+        fail(CUDA_ERROR_INVALID_VALUE, "The parameter buffer has %zu bytes, kernel '%s' takes %u",
+             *bytes, kernel.name.c_str(), kernel.parameter_bytes);
     }
     const auto* begin = static_cast<const std::byte*>(buffer);
     return {begin, begin + kernel.parameter_bytes};
 }
 
 std::vector<std::byte> pack_parameters(const LaunchRequest& request, const KernelCode& kernel) {
-    if (request.parameters && request.extra) fail(CUDA_ERROR_INVALID_VALUE, "Parameters were given twice, as kernelParams and as extra");
+    if (request.parameters && request.extra)
+        fail(CUDA_ERROR_INVALID_VALUE, "Parameters were given twice, as kernelParams and as extra");
     if (kernel.parameters.empty()) return {};
     if (request.extra) return pack_buffer(request.extra, kernel);
-    if (!request.parameters) fail(CUDA_ERROR_INVALID_VALUE, "Kernel '%s' takes %zu parameters and none were given", kernel.name.c_str(), kernel.parameters.size());
+    if (!request.parameters)
+        fail(CUDA_ERROR_INVALID_VALUE, "Kernel '%s' takes %zu parameters and none were given",
+             kernel.name.c_str(), kernel.parameters.size());
     std::vector<std::byte> packed(kernel.parameter_bytes);
     for (std::size_t index = 0; index < kernel.parameters.size(); ++index) {
         const KernelParameter& parameter = kernel.parameters[index];
-        if (!request.parameters[index]) fail(CUDA_ERROR_INVALID_VALUE, "The pointer to parameter %zu of kernel '%s' is NULL", index, kernel.name.c_str());
+        if (!request.parameters[index])
+            fail(CUDA_ERROR_INVALID_VALUE, "The pointer to parameter %zu of kernel '%s' is NULL",
+                 index, kernel.name.c_str());
         std::memcpy(packed.data() + parameter.offset, request.parameters[index], parameter.size);
     }
     return packed;
@@ -91,13 +106,16 @@ CUresult status_of(ptx::FaultKind kind) {
     }
 }
 
-ptx::Dim3 dim3_of(const std::array<std::uint32_t, 3>& dimensions) { return {dimensions[0], dimensions[1], dimensions[2]}; }
+ptx::Dim3 dim3_of(const std::array<std::uint32_t, 3>& dimensions) {
+    return {dimensions[0], dimensions[1], dimensions[2]};
+}
 
 void execute(const ValidLaunch& launch) {
     const Function& function = *launch.function;
     const Profile& profile = *function.view.device->profile;
     std::vector<std::uint64_t> addresses;
-    for (const auto& variable : function.module->variables) addresses.push_back(variable->begin);
+    for (const auto& variable : function.module->variables)
+        addresses.push_back(variable->begin);
 
     ptx::Launch work;
     work.program = function.view.code->program.get();
@@ -110,8 +128,10 @@ void execute(const ValidLaunch& launch) {
     work.parameters = launch.parameters.data();
     work.parameter_bytes = launch.parameters.size();
     work.variable_addresses = addresses.data();
-    work.multiprocessors = static_cast<std::uint32_t>(profile.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
-    work.shared_limit_bytes = static_cast<std::uint32_t>(profile.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
+    work.multiprocessors =
+        static_cast<std::uint32_t>(profile.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+    work.shared_limit_bytes = static_cast<std::uint32_t>(
+        profile.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
     work.seed = settings().seed;
     work.threads = settings().threads;
     KernelMemory memory(function.module->context);
@@ -129,7 +149,7 @@ std::shared_ptr<Mark> mark_event(CUevent handle) {
     return find_event(handle)->mark = std::make_shared<Mark>();
 }
 
-}  // namespace
+} // namespace
 
 ValidLaunch validate(const LaunchRequest& request) {
     ValidLaunch launch;
@@ -139,7 +159,8 @@ ValidLaunch validate(const LaunchRequest& request) {
     validate_shape(request, view, launch);
     launch.parameters = pack_parameters(request, *view.kernel);
     if (!view.kernel->entry) {
-        fail(CUDA_ERROR_NOT_SUPPORTED, "Kernel '%s' %s; the emulated driver never executes SASS", view.kernel->name.c_str(),
+        fail(CUDA_ERROR_NOT_SUPPORTED, "Kernel '%s' %s; the emulated driver never executes SASS",
+             view.kernel->name.c_str(),
              view.code->not_executable.empty() ? "has no PTX" : view.code->not_executable.c_str());
     }
     launch.function->loaded = true;
@@ -151,7 +172,7 @@ void run(ValidLaunch launch) {
     stream->enqueue([launch = std::move(launch)] { execute(launch); });
 }
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator
 
 using namespace cudamod::emulator;
 
@@ -164,9 +185,11 @@ void launch(const LaunchRequest& request) {
     }
     std::unique_lock lock(driver_mutex());
     ValidLaunch valid = validate(request);
-    const auto programmatic = mark_event(valid.programmatic_event), completed = mark_event(valid.completion_event);
+    const auto programmatic = mark_event(valid.programmatic_event),
+               completed = mark_event(valid.completion_event);
     lock.unlock();
-    if (attention.load(std::memory_order_relaxed) & kRecorder) recorder::write(valid, request.stream);
+    if (attention.load(std::memory_order_relaxed) & kRecorder)
+        recorder::write(valid, request.stream);
     run(std::move(valid));
     if (programmatic) programmatic->reach();
     if (completed) completed->reach();
@@ -174,24 +197,27 @@ void launch(const LaunchRequest& request) {
 
 std::string shape_text(const LaunchRequest& request) {
     char text[160];
-    std::snprintf(text, sizeof text, "grid=(%u, %u, %u), block=(%u, %u, %u), shared=%u", request.grid[0], request.grid[1], request.grid[2],
-                  request.block[0], request.block[1], request.block[2], request.dynamic_shared);
+    std::snprintf(text, sizeof text, "grid=(%u, %u, %u), block=(%u, %u, %u), shared=%u",
+                  request.grid[0], request.grid[1], request.grid[2], request.block[0],
+                  request.block[1], request.block[2], request.dynamic_shared);
     return text;
 }
 
 CUresult launch_call(const char* name, const LaunchRequest& request) {
     if (attention.load(std::memory_order_relaxed) & kJournal) [[unlikely]] {
         const std::string shape = shape_text(request);
-        return unlocked_call(name, [&] { launch(request); }, request.function, Verbatim{shape}, request.stream);
+        return unlocked_call(
+            name, [&] { launch(request); }, request.function, Verbatim{shape}, request.stream);
     }
     return unlocked_call(name, [&] { launch(request); });
 }
 
-}  // namespace
+} // namespace
 
-CUDAMOD_API cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
-                           unsigned int block_y, unsigned int block_z, unsigned int dynamic_shared, CUstream stream, void** parameters,
-                           void** extra) {
+CUDAMOD_API cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                           unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                           unsigned int block_z, unsigned int dynamic_shared, CUstream stream,
+                           void** parameters, void** extra) {
     LaunchRequest request;
     request.function = function;
     request.grid = {grid_x, grid_y, grid_z};
@@ -203,8 +229,11 @@ CUDAMOD_API cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned in
     return launch_call("cuLaunchKernel", request);
 }
 
-CUDAMOD_API cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
-    if (!config) return unlocked_call("cuLaunchKernelEx", [&] { require_pointer(config, "the configuration"); });
+CUDAMOD_API cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters,
+                             void** extra) {
+    if (!config)
+        return unlocked_call("cuLaunchKernelEx",
+                             [&] { require_pointer(config, "the configuration"); });
     LaunchRequest request;
     request.function = function;
     request.grid = {config->gridDimX, config->gridDimY, config->gridDimZ};
@@ -218,9 +247,11 @@ CUDAMOD_API cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, 
     return launch_call("cuLaunchKernelEx", request);
 }
 
-CUDAMOD_API cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-                                      unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int dynamic_shared,
-                                      CUstream stream, void** parameters) {
+CUDAMOD_API cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                                      unsigned int grid_z, unsigned int block_x,
+                                      unsigned int block_y, unsigned int block_z,
+                                      unsigned int dynamic_shared, CUstream stream,
+                                      void** parameters) {
     CUlaunchAttribute cooperative{};
     cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
     cooperative.value.cooperative = 1;

@@ -30,15 +30,15 @@ struct LaunchRequest {
 struct ValidLaunch {
     std::shared_ptr<Function> function;
     std::shared_ptr<Stream> stream;
-    std::array<std::uint32_t, 3> grid{}, block{}, cluster{};  ///< cluster: zeros without
+    std::array<std::uint32_t, 3> grid{}, block{}, cluster{}; ///< cluster: zeros without
     std::uint32_t dynamic_shared = 0;
     bool cooperative = false;
     std::vector<std::byte> parameters;
     CUevent programmatic_event = nullptr, completion_event = nullptr;
 };
 
-/// Grid, block, shared memory, cluster and attributes against the kernel and the device. Fails with the card's statuses. Fills what
-/// does not concern the stream or the parameters.
+/// Grid, block, shared memory, cluster and attributes against the kernel and the device. Fails with
+/// the card's statuses. Fills what does not concern the stream or the parameters.
 void validate_shape(const LaunchRequest& request, const KernelView& view, ValidLaunch& launch);
 
 /// Validates the whole request under the driver's lock.
@@ -47,4 +47,4 @@ ValidLaunch validate(const LaunchRequest& request);
 /// Enqueues a valid launch. The caller does not hold the driver's lock.
 void run(ValidLaunch launch);
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

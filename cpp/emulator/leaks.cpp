@@ -22,7 +22,8 @@ std::vector<std::pair<std::string, std::size_t>> live_counts() {
     std::lock_guard lock(driver_mutex());
     const Objects& all = objects();
     std::size_t primaries = 0, modules = 0, device_memory = 0, host_memory = 0;
-    for (const auto& device : devices()) primaries += device->primary->retained > 0;
+    for (const auto& device : devices())
+        primaries += device->primary->retained > 0;
     all.modules.visit([&](const auto& module) { modules += !module->of_library; });
     for (const auto& allocation : address_space().live()) {
         if (!allocation->variable.empty()) continue;
@@ -53,9 +54,10 @@ void report_leaks() {
     std::fprintf(stderr, "cudamod: emulated driver: still alive at exit: %s\n", text.c_str());
     for (const auto& allocation : address_space().live()) {
         if (!allocation->variable.empty()) continue;
-        std::fprintf(stderr, "cudamod: emulated driver:   %zu bytes at 0x%llx (allocation %llu)\n", allocation->bytes,
-                     static_cast<unsigned long long>(allocation->begin), static_cast<unsigned long long>(allocation->id));
+        std::fprintf(stderr, "cudamod: emulated driver:   %zu bytes at 0x%llx (allocation %llu)\n",
+                     allocation->bytes, static_cast<unsigned long long>(allocation->begin),
+                     static_cast<unsigned long long>(allocation->id));
     }
 }
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

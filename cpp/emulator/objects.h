@@ -30,4 +30,4 @@ struct Objects {
 
 Objects& objects();
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

@@ -7,7 +7,9 @@ namespace cudamod::emulator {
 
 Multiprocessor multiprocessor_of(const KernelView& view) {
     const auto found = multiprocessor(view.device->profile->capability());
-    if (!found) fail(CUDA_ERROR_NOT_SUPPORTED, "No occupancy rules are known of %s", view.device->profile->architecture.c_str());
+    if (!found)
+        fail(CUDA_ERROR_NOT_SUPPORTED, "No occupancy rules are known of %s",
+             view.device->profile->architecture.c_str());
     return *found;
 }
 
@@ -22,7 +24,8 @@ KernelUse use_of(const KernelView& view) {
 }
 
 int active_blocks(const KernelView& view, int block_size, std::uint64_t dynamic_shared) {
-    return max_active_blocks(multiprocessor_of(view), use_of(view), static_cast<std::uint32_t>(block_size), dynamic_shared);
+    return max_active_blocks(multiprocessor_of(view), use_of(view),
+                             static_cast<std::uint32_t>(block_size), dynamic_shared);
 }
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

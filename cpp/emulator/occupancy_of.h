@@ -16,4 +16,4 @@ KernelUse use_of(const KernelView& view);
 /// Blocks of the kernel that fit on one multiprocessor.
 int active_blocks(const KernelView& view, int block_size, std::uint64_t dynamic_shared);
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

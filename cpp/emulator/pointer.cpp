@@ -10,13 +10,16 @@ using namespace cudamod::emulator;
 
 namespace {
 
-/// Writes one attribute of memory that the driver knows; false when the attribute is unknown or the memory has none.
-bool write_attribute(const Allocation& allocation, CUdeviceptr address, CUpointer_attribute attribute, void* data) {
+/// Writes one attribute of memory that the driver knows; false when the attribute is unknown or the
+/// memory has none.
+bool write_attribute(const Allocation& allocation, CUdeviceptr address,
+                     CUpointer_attribute attribute, void* data) {
     const auto put = [&](auto value) {
         std::memcpy(data, &value, sizeof value);
         return true;
     };
-    const bool on_host = allocation.kind == MemoryKind::pinned || allocation.kind == MemoryKind::registered;
+    const bool on_host =
+        allocation.kind == MemoryKind::pinned || allocation.kind == MemoryKind::registered;
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         return allocation.context && put(allocation.context->handle);
@@ -35,7 +38,8 @@ bool write_attribute(const Allocation& allocation, CUdeviceptr address, CUpointe
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         return put(allocation.device ? allocation.device->ordinal : 0);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-        return put(static_cast<unsigned char>(allocation.kind == MemoryKind::device && !allocation.pool));
+        return put(
+            static_cast<unsigned char>(allocation.kind == MemoryKind::device && !allocation.pool));
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
         return put(static_cast<CUdeviceptr>(allocation.begin));
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
@@ -47,8 +51,9 @@ bool write_attribute(const Allocation& allocation, CUdeviceptr address, CUpointe
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
         return put(static_cast<unsigned char>(0));
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-        return put(static_cast<unsigned>(allocation.read_only ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ
-                                                              : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
+        return put(static_cast<unsigned>(allocation.read_only
+                                             ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ
+                                             : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
         return put(allocation.pool ? allocation.pool->handle : nullptr);
     default:
@@ -81,38 +86,48 @@ void write_nothing(CUpointer_attribute attribute, void* data) {
 }
 
 void require_known(CUpointer_attribute attribute) {
-    if (attribute < CU_POINTER_ATTRIBUTE_CONTEXT || attribute > CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE ||
+    if (attribute < CU_POINTER_ATTRIBUTE_CONTEXT ||
+        attribute > CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE ||
         attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS) {
-        fail(CUDA_ERROR_INVALID_VALUE, "Pointer attribute %d is unknown", static_cast<int>(attribute));
+        fail(CUDA_ERROR_INVALID_VALUE, "Pointer attribute %d is unknown",
+             static_cast<int>(attribute));
     }
 }
 
-}  // namespace
+} // namespace
 
 CUDAMOD_API cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
-    return locked_call("cuPointerGetAttribute", [&] {
-        require_pointer(data, "the value");
-        require_known(attribute);
-        const auto allocation = address_space().find(address);
-        if (!allocation || !write_attribute(*allocation, address, attribute, data)) {
-            fail(CUDA_ERROR_INVALID_VALUE, "Pointer attribute %d is not known of %s", static_cast<int>(attribute),
-                 address_space().explain(address).c_str());
-        }
-    }, static_cast<const void*>(data), static_cast<int>(attribute), address);
+    return locked_call(
+        "cuPointerGetAttribute",
+        [&] {
+            require_pointer(data, "the value");
+            require_known(attribute);
+            const auto allocation = address_space().find(address);
+            if (!allocation || !write_attribute(*allocation, address, attribute, data)) {
+                fail(CUDA_ERROR_INVALID_VALUE, "Pointer attribute %d is not known of %s",
+                     static_cast<int>(attribute), address_space().explain(address).c_str());
+            }
+        },
+        static_cast<const void*>(data), static_cast<int>(attribute), address);
 }
 
-CUDAMOD_API cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** data, CUdeviceptr address) {
-    return locked_call("cuPointerGetAttributes", [&] {
-        if (!count) fail(CUDA_ERROR_INVALID_VALUE, "No attribute was asked");
-        require_pointer(attributes, "the attributes");
-        require_pointer(data, "the values");
-        const auto allocation = address_space().find(address);
-        for (unsigned index = 0; index < count; ++index) {
-            require_pointer(data[index], "a value");
-            require_known(attributes[index]);
-            if (!allocation || !write_attribute(*allocation, address, attributes[index], data[index])) {
-                write_nothing(attributes[index], data[index]);
+CUDAMOD_API cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** data,
+                                   CUdeviceptr address) {
+    return locked_call(
+        "cuPointerGetAttributes",
+        [&] {
+            if (!count) fail(CUDA_ERROR_INVALID_VALUE, "No attribute was asked");
+            require_pointer(attributes, "the attributes");
+            require_pointer(data, "the values");
+            const auto allocation = address_space().find(address);
+            for (unsigned index = 0; index < count; ++index) {
+                require_pointer(data[index], "a value");
+                require_known(attributes[index]);
+                if (!allocation ||
+                    !write_attribute(*allocation, address, attributes[index], data[index])) {
+                    write_nothing(attributes[index], data[index]);
+                }
             }
-        }
-    }, count, attributes, data, address);
+        },
+        count, attributes, data, address);
 }

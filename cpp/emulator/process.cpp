@@ -19,7 +19,8 @@ namespace {
 
 std::atomic<bool> forked{false};
 
-// The child shares no device with its parent, and the lock may have been held by a thread that it does not have.
+// The child shares no device with its parent, and the lock may have been held by a thread that it
+// does not have.
 void after_fork_in_child() {
     if (attention.load() & kNotInitialized) return;
     forked = true;
@@ -29,9 +30,11 @@ void after_fork_in_child() {
 void announce() {
     if (settings().quiet) return;
     std::string names;
-    for (const auto& device : devices()) names += (names.empty() ? "" : ", ") + device->profile->architecture;
+    for (const auto& device : devices())
+        names += (names.empty() ? "" : ", ") + device->profile->architecture;
     std::fprintf(stderr,
-                 "cudamod: emulated driver, not a GPU (%s): for tests and learning, its timings mean nothing; "
+                 "cudamod: emulated driver, not a GPU (%s): for tests and learning, its timings "
+                 "mean nothing; "
                  "CUDAMOD_EMULATOR_QUIET=1 silences this\n",
                  names.empty() ? "no device" : names.c_str());
 }
@@ -42,7 +45,7 @@ void at_exit() {
     set_attention(kShutDown, true);
 }
 
-}  // namespace
+} // namespace
 
 std::mutex& driver_mutex() {
     static std::mutex* const mutex = new std::mutex;
@@ -54,10 +57,14 @@ CallbackScope::CallbackScope() {
     set_attention(kCallbacks, true);
 }
 
-CallbackScope::~CallbackScope() { --callback_depth; }
+CallbackScope::~CallbackScope() {
+    --callback_depth;
+}
 
 void initialize_process() {
-    if (forked) fail(CUDA_ERROR_NOT_INITIALIZED, "This process is a fork of one that had initialised the driver");
+    if (forked)
+        fail(CUDA_ERROR_NOT_INITIALIZED,
+             "This process is a fork of one that had initialised the driver");
     std::lock_guard lock(driver_mutex());
     if (!(attention.load() & kNotInitialized)) return;
     create_devices();
@@ -68,21 +75,28 @@ void initialize_process() {
     set_attention(kNotInitialized, false);
 }
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator
 
 using namespace cudamod::emulator;
 
 CUDAMOD_API cuInit(unsigned int flags) {
-    return early_call("cuInit", [&] {
-        if (flags) fail(CUDA_ERROR_INVALID_VALUE, "cuInit flags must be 0, not %u", flags);
-        initialize_process();
-        if (devices().empty()) fail(CUDA_ERROR_NO_DEVICE, "CUDAMOD_EMULATOR_DEVICES names no device");
-    }, flags);
+    return early_call(
+        "cuInit",
+        [&] {
+            if (flags) fail(CUDA_ERROR_INVALID_VALUE, "cuInit flags must be 0, not %u", flags);
+            initialize_process();
+            if (devices().empty())
+                fail(CUDA_ERROR_NO_DEVICE, "CUDAMOD_EMULATOR_DEVICES names no device");
+        },
+        flags);
 }
 
 CUDAMOD_API cuDriverGetVersion(int* version) {
-    return early_call("cuDriverGetVersion", [&] {
-        require_pointer(version, "the version");
-        *version = settings().driver_version;
-    }, version);
+    return early_call(
+        "cuDriverGetVersion",
+        [&] {
+            require_pointer(version, "the version");
+            *version = settings().driver_version;
+        },
+        version);
 }

@@ -23,9 +23,11 @@ Recorder& all() {
     return *recorder;
 }
 
-}  // namespace
+} // namespace
 
-void enable(bool on) { set_attention(kRecorder, on); }
+void enable(bool on) {
+    set_attention(kRecorder, on);
+}
 
 void write(const ValidLaunch& launch, CUstream stream) {
     const KernelView& view = launch.function->view;
@@ -67,4 +69,4 @@ bool read(std::size_t position, Record& record) {
     return true;
 }
 
-}  // namespace cudamod::emulator::recorder
+} // namespace cudamod::emulator::recorder

@@ -15,15 +15,15 @@ struct ValidLaunch;
 namespace cudamod::emulator::recorder {
 
 struct Record {
-    std::uint64_t index = 0;  ///< counts from 0 since the last clear
+    std::uint64_t index = 0; ///< counts from 0 since the last clear
     std::string kernel;
     int device = 0;
     std::array<std::uint32_t, 3> grid{}, block{}, cluster{};
     std::uint32_t dynamic_shared = 0;
     bool cooperative = false;
-    CUstream stream = nullptr;  ///< as the caller gave it
+    CUstream stream = nullptr; ///< as the caller gave it
     std::vector<std::byte> parameters;
-    std::vector<std::uint32_t> offsets, sizes;  ///< of each parameter
+    std::vector<std::uint32_t> offsets, sizes; ///< of each parameter
 };
 
 /// Recording is off until this; the newest 65,536 launches are kept.
@@ -35,4 +35,4 @@ std::size_t size();
 /// A copy of launch `position`, counted from the oldest that is kept; false if there is none.
 bool read(std::size_t position, Record& record);
 
-}  // namespace cudamod::emulator::recorder
+} // namespace cudamod::emulator::recorder

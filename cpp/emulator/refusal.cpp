@@ -8,4 +8,4 @@ int refuse(const char* call) {
     return unlocked_call(call, [&] { fail(CUDA_ERROR_NOT_SUPPORTED, "%s is not emulated", call); });
 }
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

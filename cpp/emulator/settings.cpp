@@ -31,9 +31,12 @@ std::uint64_t read_number(const char* name, std::uint64_t otherwise, std::uint64
     char* end = nullptr;
     std::uint64_t value = std::strtoull(text, &end, 0);
     const std::string_view suffix(end);
-    if (suffix == "K") value <<= 10;
-    else if (suffix == "M") value <<= 20;
-    else if (suffix == "G") value <<= 30;
+    if (suffix == "K")
+        value <<= 10;
+    else if (suffix == "M")
+        value <<= 20;
+    else if (suffix == "G")
+        value <<= 30;
     else if (!suffix.empty() || end == text) {
         complain(name, text, "a number wanted, with an optional suffix K, M or G");
         return otherwise;
@@ -57,7 +60,8 @@ std::vector<std::string> split(std::string_view text) {
 
 Settings read_environment() {
     Settings read;
-    read.driver_version = static_cast<int>(read_number("CUDAMOD_EMULATOR_DRIVER_VERSION", 13000, 1000));
+    read.driver_version =
+        static_cast<int>(read_number("CUDAMOD_EMULATOR_DRIVER_VERSION", 13000, 1000));
     if (const char* text = std::getenv("CUDAMOD_EMULATOR_DEVICES")) {
         read.devices = std::string_view(text) == "none" ? std::vector<std::string>{} : split(text);
     }
@@ -68,8 +72,10 @@ Settings read_environment() {
     read.journal = read_switch("CUDAMOD_EMULATOR_JOURNAL");
     read.leak_report = read_switch("CUDAMOD_EMULATOR_LEAKS");
     if (const char* text = variable("CUDAMOD_EMULATOR_MANNER")) {
-        if (std::string_view(text) == "faithful") read.manner = Manner::faithful;
-        else if (std::string_view(text) != "strict") complain("CUDAMOD_EMULATOR_MANNER", text, "strict or faithful wanted");
+        if (std::string_view(text) == "faithful")
+            read.manner = Manner::faithful;
+        else if (std::string_view(text) != "strict")
+            complain("CUDAMOD_EMULATOR_MANNER", text, "strict or faithful wanted");
     }
     read.seed = read_number("CUDAMOD_EMULATOR_SEED", 0, 0);
     read.threads = static_cast<unsigned>(read_number("CUDAMOD_EMULATOR_THREADS", 1, 1));
@@ -77,11 +83,11 @@ Settings read_environment() {
     return read;
 }
 
-}  // namespace
+} // namespace
 
 const Settings& settings() {
     static const Settings* const read = new Settings(read_environment());
     return *read;
 }
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

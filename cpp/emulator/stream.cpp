@@ -13,7 +13,8 @@ namespace {
 
 std::atomic<unsigned long long> next_stream_id{1};
 
-std::shared_ptr<Stream> make_stream(const std::shared_ptr<Context>& context, StreamKind kind, unsigned flags, int priority) {
+std::shared_ptr<Stream> make_stream(const std::shared_ptr<Context>& context, StreamKind kind,
+                                    unsigned flags, int priority) {
     auto stream = std::make_shared<Stream>();
     stream->context = context;
     stream->kind = kind;
@@ -29,7 +30,7 @@ std::shared_ptr<Stream> thread_stream(const std::shared_ptr<Context>& context) {
     return stream;
 }
 
-}  // namespace
+} // namespace
 
 void Stream::enqueue(const Task& task) {
     std::lock_guard run(running_);
@@ -61,7 +62,8 @@ bool Stream::idle() {
 }
 
 std::shared_ptr<Stream> legacy_stream(const std::shared_ptr<Context>& context) {
-    if (!context->legacy_stream) context->legacy_stream = make_stream(context, StreamKind::legacy, 0, 0);
+    if (!context->legacy_stream)
+        context->legacy_stream = make_stream(context, StreamKind::legacy, 0, 0);
     return context->legacy_stream;
 }
 
@@ -81,12 +83,14 @@ std::vector<std::shared_ptr<Stream>> streams_of(const std::shared_ptr<Context>& 
     std::lock_guard lock(driver_mutex());
     std::vector<std::shared_ptr<Stream>> all;
     if (context->legacy_stream) all.push_back(context->legacy_stream);
-    for (const auto& [thread, stream] : context->thread_streams) all.push_back(stream);
-    for (CUstream handle : context->streams) all.push_back(objects().streams.find(handle));
+    for (const auto& [thread, stream] : context->thread_streams)
+        all.push_back(stream);
+    for (CUstream handle : context->streams)
+        all.push_back(objects().streams.find(handle));
     return all;
 }
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator
 
 using namespace cudamod::emulator;
 
@@ -109,110 +113,149 @@ std::shared_ptr<Stream> find_locked(CUstream handle) {
     return find_stream(handle);
 }
 
-}  // namespace
+} // namespace
 
 CUDAMOD_API cuStreamCreate(CUstream* stream, unsigned int flags) {
     return locked_call("cuStreamCreate", [&] { create(stream, flags, 0); }, stream, flags);
 }
 
 CUDAMOD_API cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int priority) {
-    return locked_call("cuStreamCreateWithPriority", [&] { create(stream, flags, priority); }, stream, flags, priority);
+    return locked_call(
+        "cuStreamCreateWithPriority", [&] { create(stream, flags, priority); }, stream, flags,
+        priority);
 }
 
 CUDAMOD_API cuStreamDestroy_v2(CUstream handle) {
-    return locked_call("cuStreamDestroy", [&] {
-        if (is_default_stream(handle)) fail(CUDA_ERROR_INVALID_HANDLE, "A default stream cannot be destroyed");
-        const auto stream = find_stream(handle);
-        auto& streams = stream->context->streams;
-        streams.erase(std::remove(streams.begin(), streams.end(), handle), streams.end());
-        objects().streams.erase(handle);
-    }, handle);
+    return locked_call(
+        "cuStreamDestroy",
+        [&] {
+            if (is_default_stream(handle))
+                fail(CUDA_ERROR_INVALID_HANDLE, "A default stream cannot be destroyed");
+            const auto stream = find_stream(handle);
+            auto& streams = stream->context->streams;
+            streams.erase(std::remove(streams.begin(), streams.end(), handle), streams.end());
+            objects().streams.erase(handle);
+        },
+        handle);
 }
 CUDAMOD_API_ALIAS(cuStreamDestroy, cuStreamDestroy_v2);
 
 CUDAMOD_API cuStreamGetCtx(CUstream handle, CUcontext* context) {
-    return locked_call("cuStreamGetCtx", [&] {
-        require_pointer(context, "the context");
-        *context = find_stream(handle)->context->handle;
-    }, handle, context);
+    return locked_call(
+        "cuStreamGetCtx",
+        [&] {
+            require_pointer(context, "the context");
+            *context = find_stream(handle)->context->handle;
+        },
+        handle, context);
 }
 
 CUDAMOD_API cuStreamGetCtx_v2(CUstream handle, CUcontext* context, CUgreenCtx* green) {
-    return locked_call("cuStreamGetCtx", [&] {
-        require_pointer(context, "the context");
-        *context = find_stream(handle)->context->handle;
-        if (green) *green = nullptr;
-    }, handle, context, green);
+    return locked_call(
+        "cuStreamGetCtx",
+        [&] {
+            require_pointer(context, "the context");
+            *context = find_stream(handle)->context->handle;
+            if (green) *green = nullptr;
+        },
+        handle, context, green);
 }
 
 CUDAMOD_API cuStreamGetDevice(CUstream handle, CUdevice* device) {
-    return locked_call("cuStreamGetDevice", [&] {
-        require_pointer(device, "the device");
-        *device = find_stream(handle)->context->device->ordinal;
-    }, handle, device);
+    return locked_call(
+        "cuStreamGetDevice",
+        [&] {
+            require_pointer(device, "the device");
+            *device = find_stream(handle)->context->device->ordinal;
+        },
+        handle, device);
 }
 
 CUDAMOD_API cuStreamGetFlags(CUstream handle, unsigned int* flags) {
-    return locked_call("cuStreamGetFlags", [&] {
-        require_pointer(flags, "the flags");
-        *flags = find_stream(handle)->flags;
-    }, handle, flags);
+    return locked_call(
+        "cuStreamGetFlags",
+        [&] {
+            require_pointer(flags, "the flags");
+            *flags = find_stream(handle)->flags;
+        },
+        handle, flags);
 }
 
 CUDAMOD_API cuStreamGetId(CUstream handle, unsigned long long* id) {
-    return locked_call("cuStreamGetId", [&] {
-        require_pointer(id, "the id");
-        *id = find_stream(handle)->id;
-    }, handle, id);
+    return locked_call(
+        "cuStreamGetId",
+        [&] {
+            require_pointer(id, "the id");
+            *id = find_stream(handle)->id;
+        },
+        handle, id);
 }
 
 CUDAMOD_API cuStreamGetPriority(CUstream handle, int* priority) {
-    return locked_call("cuStreamGetPriority", [&] {
-        require_pointer(priority, "the priority");
-        *priority = find_stream(handle)->priority;
-    }, handle, priority);
+    return locked_call(
+        "cuStreamGetPriority",
+        [&] {
+            require_pointer(priority, "the priority");
+            *priority = find_stream(handle)->priority;
+        },
+        handle, priority);
 }
 
 CUDAMOD_API cuStreamQuery(CUstream handle) {
-    return unlocked_call("cuStreamQuery", [&] {
-        const auto stream = find_locked(handle);
-        if (!stream->idle()) return CUDA_ERROR_NOT_READY;
-        std::lock_guard lock(driver_mutex());
-        notice_fault(*stream->context);
-        return CUDA_SUCCESS;
-    }, handle);
+    return unlocked_call(
+        "cuStreamQuery",
+        [&] {
+            const auto stream = find_locked(handle);
+            if (!stream->idle()) return CUDA_ERROR_NOT_READY;
+            std::lock_guard lock(driver_mutex());
+            notice_fault(*stream->context);
+            return CUDA_SUCCESS;
+        },
+        handle);
 }
 
 CUDAMOD_API cuStreamSynchronize(CUstream handle) {
-    return unlocked_call("cuStreamSynchronize", [&] {
-        const auto stream = find_locked(handle);
-        stream->wait();
-        std::lock_guard lock(driver_mutex());
-        notice_fault(*stream->context);
-    }, handle);
+    return unlocked_call(
+        "cuStreamSynchronize",
+        [&] {
+            const auto stream = find_locked(handle);
+            stream->wait();
+            std::lock_guard lock(driver_mutex());
+            notice_fault(*stream->context);
+        },
+        handle);
 }
 
 CUDAMOD_API cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
-    return unlocked_call("cuLaunchHostFunc", [&] {
-        if (!function) fail(CUDA_ERROR_INVALID_VALUE, "The host function must not be NULL");
-        find_locked(handle)->enqueue([=] {
-            const CallbackScope inside;
-            function(data);
-        });
-    }, handle, function, data);
+    return unlocked_call(
+        "cuLaunchHostFunc",
+        [&] {
+            if (!function) fail(CUDA_ERROR_INVALID_VALUE, "The host function must not be NULL");
+            find_locked(handle)->enqueue([=] {
+                const CallbackScope inside;
+                function(data);
+            });
+        },
+        handle, function, data);
 }
 
-CUDAMOD_API cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* data, unsigned int flags) {
-    return unlocked_call("cuStreamAddCallback", [&] {
-        if (!callback) fail(CUDA_ERROR_INVALID_VALUE, "The callback must not be NULL");
-        if (flags) fail(CUDA_ERROR_INVALID_VALUE, "Flags must be 0, not %u", flags);
-        find_locked(handle)->enqueue([=] {
-            const CallbackScope inside;
-            callback(handle, CUDA_SUCCESS, data);
-        });
-    }, handle, callback, data, flags);
+CUDAMOD_API cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* data,
+                                unsigned int flags) {
+    return unlocked_call(
+        "cuStreamAddCallback",
+        [&] {
+            if (!callback) fail(CUDA_ERROR_INVALID_VALUE, "The callback must not be NULL");
+            if (flags) fail(CUDA_ERROR_INVALID_VALUE, "Flags must be 0, not %u", flags);
+            find_locked(handle)->enqueue([=] {
+                const CallbackScope inside;
+                callback(handle, CUDA_SUCCESS, data);
+            });
+        },
+        handle, callback, data, flags);
 }
 
-CUDAMOD_API cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t bytes, unsigned int flags) {
-    return locked_call("cuStreamAttachMemAsync", [&] { find_stream(handle); }, handle, address, bytes, flags);
+CUDAMOD_API cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t bytes,
+                                   unsigned int flags) {
+    return locked_call(
+        "cuStreamAttachMemAsync", [&] { find_stream(handle); }, handle, address, bytes, flags);
 }

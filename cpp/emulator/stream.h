@@ -16,8 +16,8 @@ constexpr int kLeastPriority = 0, kGreatestPriority = -5;
 
 enum class StreamKind { legacy, per_thread, created };
 
-/// A queue of work in one context. Everything that a stream does goes through enqueue(), so that how work runs is decided
-/// there alone: at present inside the call that enqueues it.
+/// A queue of work in one context. Everything that a stream does goes through enqueue(), so that
+/// how work runs is decided there alone: at present inside the call that enqueues it.
 struct Stream {
     CUstream handle = nullptr;
     std::shared_ptr<Context> context;
@@ -28,8 +28,9 @@ struct Stream {
 
     using Task = std::function<void()>;
 
-    /// Runs the task after all earlier ones of this stream and, for blocking streams, in order with the legacy stream. The caller
-    /// does not hold the driver's lock; the task owns what it uses. After a fault of the context nothing runs.
+    /// Runs the task after all earlier ones of this stream and, for blocking streams, in order with
+    /// the legacy stream. The caller does not hold the driver's lock; the task owns what it uses.
+    /// After a fault of the context nothing runs.
     void enqueue(const Task& task);
 
     /// Returns when everything enqueued so far has run. The caller does not hold the driver's lock.
@@ -47,8 +48,9 @@ struct Stream {
     std::mutex running_;
 };
 
-/// The stream behind a handle that a caller gives: 0 and 1 the current context's legacy stream, 2 this thread's default stream, else a
-/// created one. Fails with CUDA_ERROR_INVALID_HANDLE or CUDA_ERROR_INVALID_CONTEXT, or what its context answers.
+/// The stream behind a handle that a caller gives: 0 and 1 the current context's legacy stream, 2
+/// this thread's default stream, else a created one. Fails with CUDA_ERROR_INVALID_HANDLE or
+/// CUDA_ERROR_INVALID_CONTEXT, or what its context answers.
 std::shared_ptr<Stream> find_stream(CUstream handle);
 
 /// Every stream of the context; takes the driver's lock itself.
@@ -60,4 +62,4 @@ inline bool is_default_stream(CUstream handle) {
     return !handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
 }
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

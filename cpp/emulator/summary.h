@@ -24,7 +24,7 @@ std::string summarize_one(const Argument& argument) {
         if (!argument) return "NULL";
         std::snprintf(text, sizeof text, "0x%llx",
                       static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(argument)));
-    } else if constexpr (std::is_same_v<Argument, unsigned long long>) {  // CUdeviceptr
+    } else if constexpr (std::is_same_v<Argument, unsigned long long>) { // CUdeviceptr
         std::snprintf(text, sizeof text, "0x%llx", argument);
     } else if constexpr (std::is_floating_point_v<Argument>) {
         std::snprintf(text, sizeof text, "%g", static_cast<double>(argument));
@@ -41,4 +41,4 @@ std::string summarize(const Arguments&... arguments) {
     return all;
 }
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

@@ -9,7 +9,8 @@
 namespace cudamod::emulator {
 void tear_down(Context& context) {
     context.active = false;
-    for (CUstream handle : context.streams) objects().streams.erase(handle);
+    for (CUstream handle : context.streams)
+        objects().streams.erase(handle);
     context.streams.clear();
     context.legacy_stream.reset();
     context.thread_streams.clear();
@@ -17,18 +18,20 @@ void tear_down(Context& context) {
     objects().events.visit([&](const auto& event) {
         if (event->context.get() == &context) events.push_back(event->handle);
     });
-    for (CUevent handle : events) objects().events.erase(handle);
+    for (CUevent handle : events)
+        objects().events.erase(handle);
 
     objects().libraries.visit([&](const auto& library) { library->modules.erase(context.id); });
     std::vector<std::shared_ptr<Module>> modules;
     objects().modules.visit([&](const auto& module) {
         if (module->context.get() == &context) modules.push_back(module);
     });
-    for (const auto& module : modules) unload_module(*module);
+    for (const auto& module : modules)
+        unload_module(*module);
 
     for (const auto& allocation : address_space().live()) {
         if (allocation->context.get() == &context) address_space().release(allocation);
     }
 }
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator

@@ -11,4 +11,4 @@ struct UserObject {
     unsigned long long references = 0;
 };
 
-}  // namespace cudamod::emulator
+} // namespace cudamod::emulator
