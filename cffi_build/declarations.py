@@ -55,13 +55,10 @@ class TypeClosure:
                     lines.append(declaration_text(node))
         return "\n".join(lines) + "\n"
 
-    def enum_typedefs(self) -> dict[str, list[str]]:
-        """Enumerators by the name of the typedef, in the header's order."""
-        enums = {}
-        for name in self._header.typedefs:
-            if name in self.typedefs and (enum := self._header.enum_of(name)):
-                enums[name] = [enumerator.name for enumerator in enum.values.enumerators]
-        return enums
+    def enums(self) -> dict[str, c_ast.Enum]:
+        """Enums by the name of their typedef, in the header's order; one may have several names."""
+        names = (name for name in self._header.typedefs if name in self.typedefs)
+        return {name: enum for name in names if (enum := self._header.enum_of(name))}
 
 
 def declaration_text(node: c_ast.Node) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import keyword
 from collections.abc import Mapping, Sequence
 
+from pycparser import c_ast
+
 from cffi_build.header import Function, Header, Parameter
 from cffi_build.outputs import outputs
 
@@ -19,15 +21,21 @@ _INTEGERS = frozenset(
 class StubWriter:
     """Writes the stub of the functions and enums of one header."""
 
-    def __init__(self, header: Header, enums: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, header: Header, enums: Mapping[str, c_ast.Enum]) -> None:
         self._header = header
         self._enums = enums
 
     def text(self, functions: Sequence[Function], template: str) -> str:
         """``template`` (the hand-written part) with everything that follows from the header."""
         parts = [template.rstrip("\n"), ""]
-        for name, members in self._enums.items():
-            parts += [f"class {name}(enum.IntEnum):", *(f"    {m} = ..." for m in members), ""]
+        classes: dict[c_ast.Enum, str] = {}
+        for name, enum in self._enums.items():
+            if enum in classes:
+                parts += [f"{name} = {classes[enum]}", ""]
+                continue
+            classes[enum] = name
+            members = (f"    {enumerator.name} = ..." for enumerator in enum.values.enumerators)
+            parts += [f"class {name}(enum.IntEnum):", *members, ""]
         parts += [f"{name}: Final[int]" for name in self._header.integer_macros]
         parts += [self._signature(function) for function in functions]
         return "\n".join(parts) + "\n"
@@ -67,15 +75,15 @@ class StubWriter:
     def _parameter(self, parameter: Parameter) -> str:
         type_ = parameter.type
         if type_ == "const char *":
-            return "Text"
+            return "_Text"
         if type_.endswith("*"):
-            return "Pointer"
+            return "_Pointer"
         scalar = self._scalar(type_)
         if scalar in self._enums:
             return f"{scalar} | int"
         if scalar:
             return scalar
-        return "CData" if self._header.is_structure(type_) else "Handle"
+        return "CData" if self._header.is_structure(type_) else "_Handle"
 
     def _returned(self, parameter: Parameter) -> str:
         pointee = parameter.type.removesuffix("*").rstrip()

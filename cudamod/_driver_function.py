@@ -17,22 +17,16 @@ lib: Any
 ffi, lib = _core.load_cffi()
 
 _CHAR_POINTER = ffi.typeof("char *")
-_enums: dict[str, type[enum.IntEnum]] = {}
+_enums: dict[Any, type[enum.IntEnum]] = {}
 
 
-def enum_type(name: str) -> type[enum.IntEnum]:
-    """The Python enum of a C enum type. Raises AttributeError when there is none."""
-    if name not in _enums:
-        try:
-            ctype = ffi.typeof(name)
-        except ffi.error:
-            ctype = None
-        if ctype is None or ctype.kind != "enum":
-            raise AttributeError(f"cuda.h has no enum type {name!r}")
-        # The functional form makes a class, which mypy does not see for a name that it can't read.
-        made: Any = enum.IntEnum(name, ctype.relements, module="cudamod.driver")
-        _enums[name] = made
-    return _enums[name]
+def enum_type(ctype: Any) -> type[enum.IntEnum]:
+    """The Python enum of a C enum type."""
+    if ctype not in _enums:
+        make: Any = enum.IntEnum  # mypy reads the functional form only with a literal name
+        name = ctype.cname.removeprefix("enum ").removesuffix("_enum")
+        _enums[ctype] = make(name, ctype.relements, module="cudamod.driver")
+    return _enums[ctype]
 
 
 def make_function(name: str) -> Callable[..., Any]:
@@ -100,15 +94,15 @@ def _output(ctype: Any) -> Callable[[Any], Any]:
     if item is _CHAR_POINTER:
         return lambda place: ffi.string(place[0]).decode(errors="replace") if place[0] else ""
     if item.kind == "enum":
-        return lambda place: _enum_value(item.cname.removeprefix("enum "), place)
+        return lambda place: _enum_value(item, place)
     if item.kind in ("struct", "union"):
         return lambda place: place
     return lambda place: place[0]
 
 
-def _enum_value(name: str, place: Any) -> int:
-    number = int(ffi.cast("int", place[0]))
+def _enum_value(ctype: Any, place: Any) -> int:
+    number = int(place[0])
     try:
-        return enum_type(name)(number)
+        return enum_type(ctype)(number)
     except ValueError:
         return number  # newer than the header

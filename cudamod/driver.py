@@ -24,6 +24,7 @@ from cudamod._driver_function import enum_type, ffi, lib, make_function
 from cudamod.errors import DriverNotFoundError, DriverTooOldError, MissingFunctionError
 
 __all__ = [
+    "CData",
     "describe",
     "ffi",
     "functions",
@@ -35,6 +36,7 @@ __all__ = [
     "version",
 ]
 
+CData = ffi.CData
 _FUNCTIONS = frozenset(_core.driver_functions())
 
 
@@ -88,14 +90,23 @@ def __getattr__(name: str) -> Any:
             return make_function(name)
         value: Any = make_function(name)
     else:
-        try:
-            value = enum_type(name)
-        except AttributeError:
-            value = getattr(lib, name, None)
-            if not isinstance(value, int):
-                raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+        value = _constant(name)
     globals()[name] = value
     return value
+
+
+def _constant(name: str) -> Any:
+    """An enum type or an integer macro of the header."""
+    try:
+        ctype = ffi.typeof(name)
+    except ffi.error:
+        value = getattr(lib, name, None)
+        if isinstance(value, int):
+            return value
+    else:
+        if ctype.kind == "enum":
+            return enum_type(ctype)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

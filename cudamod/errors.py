@@ -31,7 +31,8 @@ class CUDAError(RuntimeError):
         self.log = log
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), self.args, {**self.__dict__, "name": self.name})
+        made_from = (*self.args, self.status, self.name, self.call, self.subject, self.log)
+        return type(self), made_from, self.__dict__
 
 
 class CUDAOutOfMemoryError(CUDAError, MemoryError):
@@ -55,6 +56,10 @@ class CUDAFileError(CUDAError, OSError):
 
 class CUDAFileNotFoundError(CUDAFileError, FileNotFoundError):
     """CUDA_ERROR_FILE_NOT_FOUND."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.errno = 2  # ENOENT
 
 
 class DriverTooOldError(CUDAError, NotImplementedError):
@@ -95,22 +100,9 @@ class DriverNotFoundError(RuntimeError):
         self.choice = choice
         self.searched = searched
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), self.args, self.__dict__)
-
 
 class CUDAWarning(RuntimeWarning):
     """Something failed where nobody could be told, in a destructor for example."""
-
-
-def _restore(
-    cls: type[BaseException], args: tuple[Any, ...], state: dict[str, Any]
-) -> BaseException:
-    error = cls.__new__(cls, *args)
-    error.args = args
-    for name, value in state.items():
-        setattr(error, name, value)
-    return error
 
 
 _CLASSES: dict[str, type[CUDAError]] = {
@@ -127,10 +119,7 @@ def _driver_error(
         too_old.needed = needed
         too_old.found = found
         return too_old
-    error = _CLASSES.get(name, CUDAError)(message, status, name, call, subject, log)
-    if isinstance(error, OSError):
-        error.errno = 2  # ENOENT
-    return error
+    return _CLASSES.get(name, CUDAError)(message, status, name, call, subject, log)
 
 
 def _not_found(message: str, choice: str, searched: list[tuple[str, str]]) -> DriverNotFoundError:
