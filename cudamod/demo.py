@@ -66,7 +66,7 @@ def _run(elements: int) -> int:
 
     kernel = ObjectCode.from_ptx(_SAXPY, name="saxpy").get_kernel("saxpy")
     attributes = kernel.attributes
-    print(f"kernel   {kernel.name}({kernel.signature})")
+    print(f"kernel   {kernel.name}({kernel.signature}), {kernel.num_arguments} parameters")
     print(
         f"         {attributes.num_regs} registers, {attributes.shared_size_bytes} bytes of shared "
         f"memory, up to {attributes.max_threads_per_block} threads per block"

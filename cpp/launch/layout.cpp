@@ -77,7 +77,7 @@ std::vector<Type> parse_signature(std::string_view text) {
         if (!type)
             throw std::invalid_argument("signature: parameter " + std::to_string(index) +
                                         " has the unknown type '" + std::string(name) +
-                                        "' (known: i8..i64, u8..u64, f16, bf16, f32, f64, bool, c64, c128, ptr, "
+                                        "' (known: i8..i64, u8..u64, b8..b64, f16, bf16, f32, f64, bool, c64, c128, ptr, "
                                         "bytes[N])");
         types.push_back(*type);
         if (comma == std::string_view::npos) return types;

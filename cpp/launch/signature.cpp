@@ -2,6 +2,8 @@
 
 #include "formats/mangled_name.h"
 
+#include <string>
+
 namespace cudamod::launch {
 
 namespace {
@@ -13,7 +15,7 @@ Type type_of_parameter(const formats::PtxParameter& parameter) {
     switch (parameter.type_class) {
     case formats::PtxClass::Unsigned:
     case formats::PtxClass::Signed:
-        return integer_of_either_sign(size);
+        return *type_of_name("b" + std::to_string(8 * size));
     case formats::PtxClass::Float:
         if (parameter.type == "f16") return *type_of_name("f16");
         if (parameter.type == "bf16") return *type_of_name("bf16");

@@ -14,6 +14,10 @@ constexpr std::uint64_t unsigned_high(unsigned bits) { return bits == 64 ? ~std:
 constexpr Type signed_integer(std::uint32_t size) {
     return {TypeClass::Integer, size, power(8 * size - 1), power(8 * size - 1) - 1, true};
 }
+/// PTX knows no sign: -2^(n-1) .. 2^n - 1, and 8 bytes may be a pointer.
+constexpr Type integer_of_either_sign(std::uint32_t size) {
+    return {TypeClass::Integer, size, power(8 * size - 1), unsigned_high(8 * size), false};
+}
 constexpr Type unsigned_integer(std::uint32_t size) {
     return {TypeClass::Integer, size, 0, unsigned_high(8 * size), true};
 }
@@ -27,6 +31,10 @@ constexpr std::array kNames{
     std::pair{std::string_view("u16"), unsigned_integer(2)},
     std::pair{std::string_view("u32"), unsigned_integer(4)},
     std::pair{std::string_view("u64"), unsigned_integer(8)},
+    std::pair{std::string_view("b8"), integer_of_either_sign(1)},
+    std::pair{std::string_view("b16"), integer_of_either_sign(2)},
+    std::pair{std::string_view("b32"), integer_of_either_sign(4)},
+    std::pair{std::string_view("b64"), integer_of_either_sign(8)},
     std::pair{std::string_view("f16"), Type{TypeClass::Float, 2, 0, 0, true}},
     std::pair{std::string_view("bf16"), Type{TypeClass::BFloat, 2, 0, 0, true}},
     std::pair{std::string_view("f32"), Type{TypeClass::Float, 4, 0, 0, true}},
@@ -41,10 +49,6 @@ constexpr std::array kNames{
 constexpr std::uint32_t kMaxBytes = 32764;
 
 } // namespace
-
-Type integer_of_either_sign(std::uint32_t size) {
-    return {TypeClass::Integer, size, power(8 * size - 1), unsigned_high(8 * size), false};
-}
 
 Type unknown_of_size(std::uint32_t size) {
     Type type{TypeClass::Unknown, size, 0, 0, false};
@@ -72,8 +76,6 @@ std::string name_of(const Type& type) {
     for (const auto& [known, candidate] : kNames)
         if (candidate == type) return std::string(known);
     switch (type.type_class) {
-    case TypeClass::Integer:
-        return "integer of " + std::to_string(8 * type.size) + " bits";
     case TypeClass::Bytes:
         return "bytes[" + std::to_string(type.size) + "]";
     default:

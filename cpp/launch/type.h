@@ -35,14 +35,11 @@ struct Type {
     bool operator==(const Type&) const = default;
 };
 
-/// An integer of `size` bytes whose sign is not known: -2^(n-1) .. 2^n - 1.
-Type integer_of_either_sign(std::uint32_t size);
-
 /// A parameter of which only the size is known.
 Type unknown_of_size(std::uint32_t size);
 
-/// The type of a name: i8..i64, u8..u64, f16, bf16, f32, f64, bool, c64, c128, ptr, bytes[N]. None for
-/// another name.
+/// The type of a name: i8..i64, u8..u64, b8..b64 (integers of either sign, as PTX has them), f16, bf16, f32,
+/// f64, bool, c64, c128, ptr, bytes[N]. None for another name.
 std::optional<Type> type_of_name(std::string_view name);
 
 /// The name of a type, as `type_of_name` takes it; a description where there is none ("4 bytes").

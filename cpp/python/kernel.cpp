@@ -16,6 +16,7 @@
 #include "python/signature.h"
 #include "python/stream.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <cstdint>
@@ -157,7 +158,7 @@ void bind_kernel(nb::module_& module) {
             .def_prop_ro("arguments_info", arguments_info, nb::sig("def arguments_info(self) -> list[ParamInfo]"),
                          "Offset and size of each parameter within the parameter block, in bytes.")
             .def_prop_ro("signature", [](const Kernel& self) { return signature_text(layout_of(self)); },
-                         "The types of the parameters as far as they are known, as `bind` takes them.")
+                         "The types of the parameters, as `bind` takes them; None when only their sizes are known.")
             .def("bind", bind,
                  nb::arg("config"), nb::arg("stream"), nb::kw_only(), nb::arg("signature") = nb::none(),
                  nb::arg("gil") = nb::none(),

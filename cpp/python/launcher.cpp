@@ -170,7 +170,9 @@ PyObject* get_config(PyObject* self, void*) { return nb::object(bound_of(self).c
 PyObject* get_stream(PyObject* self, void*) { return nb::object(bound_of(self).stream_object).release().ptr(); }
 PyObject* get_gil(PyObject* self, void*) { return PyUnicode_FromString(name_of(bound_of(self).gil)); }
 PyObject* get_signature(PyObject* self, void*) {
-    return PyUnicode_FromString(signature_text(*bound_of(self).layout).c_str());
+    std::optional<std::string> text = signature_text(*bound_of(self).layout);
+    if (!text) Py_RETURN_NONE;
+    return PyUnicode_FromStringAndSize(text->data(), static_cast<Py_ssize_t>(text->size()));
 }
 
 PyObject* repr(PyObject* self) {
@@ -188,7 +190,7 @@ PyGetSetDef properties[] = {
     {"config", get_config, nullptr, "The LaunchConfig.", nullptr},
     {"stream", get_stream, nullptr, "The Stream.", nullptr},
     {"gil", get_gil, nullptr, "'release' or 'hold'.", nullptr},
-    {"signature", get_signature, nullptr, "The types of the parameters, as bind takes them.", nullptr},
+    {"signature", get_signature, nullptr, "The types of the parameters, as bind takes them; None when only sizes are known.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 PyMemberDef members[] = {

@@ -5,6 +5,8 @@
 NB_MODULE(_core, module) {
     module.doc() = "The native half of cudamod; import cudamod instead.";
     using namespace cudamod::python;
+    // Devices live as long as the process, and so may anything else when it ends.
+    nanobind::set_leak_warnings(false);
     bind_error(module);
     bind_driver(module);
     bind_process(module);

@@ -77,7 +77,7 @@ Type type_of_element(nb::handle element, std::size_t index) {
         type = type_of_dtype(element);
     if (!type) {
         PyErr_Format(PyExc_ValueError,
-                     "signature: parameter %zu has the unknown type %R (known: i8..i64, u8..u64, f16, bf16, f32, f64, "
+                     "signature: parameter %zu has the unknown type %R (known: i8..i64, u8..u64, b8..b64, f16, bf16, f32, f64, "
                      "bool, c64, c128, ptr, bytes[N], NumPy dtypes and ctypes types)",
                      index, element.ptr());
         throw nb::python_error();
@@ -99,9 +99,10 @@ std::vector<Type> signature_types(nb::handle signature) {
     return types;
 }
 
-std::string signature_text(const launch::Layout& layout) {
+std::optional<std::string> signature_text(const launch::Layout& layout) {
     std::string text;
     for (const launch::Parameter& parameter : layout.parameters) {
+        if (parameter.type.type_class == TypeClass::Unknown) return std::nullopt;
         if (!text.empty()) text += ", ";
         text += launch::name_of(parameter.type);
     }

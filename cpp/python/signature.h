@@ -3,6 +3,7 @@
 #include "launch/layout.h"
 #include "python/instance.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,7 @@ namespace cudamod::python {
 /// ctypes types. Raises ValueError for an unknown type, TypeError for what is no signature.
 std::vector<launch::Type> signature_types(nb::handle signature);
 
-/// The text of a layout's types.
-std::string signature_text(const launch::Layout& layout);
+/// The text of a layout's types, as `bind` takes it; none when the type of a parameter is not known.
+std::optional<std::string> signature_text(const launch::Layout& layout);
 
 } // namespace cudamod::python
