@@ -184,7 +184,8 @@ def test_every_type_of_this_build_is_usable() -> None:
         try:
             assert driver.ffi.sizeof(name) > 0, name
         except driver.ffi.error as error:
-            assert "don't know the size of ctype" in str(error), error
+            if "don't know the size of ctype" not in str(error):
+                raise  # a field or a size that is not the compiler's
             opaque.append(name)
     # Only what a handle points to is opaque.
     for name in opaque:
