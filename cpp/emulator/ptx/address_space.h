@@ -15,6 +15,7 @@ constexpr std::uint64_t kLocalWindow = 0x0101'0000'0000'0000;
 constexpr std::uint64_t kParameterWindow = 0x0102'0000'0000'0000;
 constexpr std::uint64_t kFunctionWindow = 0x0103'0000'0000'0000;  ///< function addresses, 16 apart
 constexpr std::uint64_t kHeapWindow = 0x0104'0000'0000'0000;      ///< device-side malloc
+constexpr std::uint64_t kWorkspaceWindow = 0x0105'0000'0000'0000; ///< a cooperative grid's barrier
 constexpr std::uint64_t kFirstWindow = kSharedWindow;
 
 /// Shared memory of block `rank` of the cluster begins here in shared::cluster addresses; the block's
