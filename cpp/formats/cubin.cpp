@@ -17,6 +17,7 @@ constexpr std::uint8_t kOtherEntry = 0x10;   // st_other of a kernel
 constexpr std::uint8_t kOtherManaged = 0x04; // st_other of a __managed__ variable
 constexpr std::uint16_t kUndefined = 0;
 constexpr std::uint32_t kReservedShared = 1024; // per block, counted in the section from sm_90 on
+constexpr int kBarriersShift = 20;              // in sh_flags of .text.NAME, ABI 7
 constexpr std::uint8_t kCompatArchitectureSpecific = 0x09;
 
 using SectionIndex = std::unordered_map<std::string_view, const ElfSection*>;
@@ -104,6 +105,7 @@ Result<Cubin> read_cubin(Bytes image) {
         cubin.sm = (elf->flags >> 8) & 0xff;
     } else if (cubin.abi == 7) {
         cubin.sm = elf->flags & 0xff;
+        cubin.virtual_sm = (elf->flags >> 16) & 0xff;
         cubin.suffix = (elf->flags & 0x800) ? 'a' : '\0';
     } else {
         return fail("ELF ABI version " + std::to_string(cubin.abi) + " is not known (7 and 8 are)");
@@ -135,7 +137,6 @@ Result<Cubin> read_cubin(Bytes image) {
             if (auto it = resources.find(static_cast<std::uint32_t>(i)); it != resources.end()) {
                 kernel.registers = it->second.registers;
                 kernel.local_bytes = it->second.frame_bytes;
-                kernel.unbounded_stack = it->second.unbounded_stack;
             }
             if (constants) kernel.constant_bytes = clamp32(constants->size);
             if (const auto* shared = find(index, ".nv.shared." + kernel.name)) {
@@ -148,6 +149,12 @@ Result<Cubin> read_cubin(Bytes image) {
             if (const auto* info = find(index, ".nv.info." + kernel.name)) {
                 auto done = read_kernel_attributes(info->bytes, kernel);
                 if (!done) return fail("kernel '" + kernel.name + "': " + done.reason());
+                if (cubin.toolkit == 0) cubin.toolkit = *done;
+            }
+            if (cubin.abi == 7) {
+                if (const auto* code = find(index, ".text." + kernel.name)) {
+                    kernel.barriers = (code->flags >> kBarriersShift) & 0x7f;
+                }
             }
             cubin.kernels.push_back(std::move(kernel));
         } else if (symbol.type == kSymbolObject && symbol.section < elf->sections.size()) {

@@ -38,8 +38,6 @@ struct CubinKernel {
     std::uint32_t barriers = 0; ///< named barriers, 0 to 16
     /// The most registers that the compiler was allowed.
     std::uint32_t max_registers = 0;
-    /// The stack need is not known at compile time: recursion or a call through an unknown pointer.
-    bool unbounded_stack = false;
 };
 
 enum class VariableSpace { Global, Constant };

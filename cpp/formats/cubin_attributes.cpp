@@ -11,11 +11,11 @@ enum Code : std::uint8_t {
     kMaxThreads = 0x05,
     kRequiredThreads = 0x10,
     kFrameSize = 0x11,
-    kMinStackSize = 0x12,
     kParameterInfo = 0x17,
     kParameterBytes = 0x19,
     kMaxRegisters = 0x1b,
     kRegisterCount = 0x2f,
+    kToolkit = 0x37,
     kClusterDimensions = 0x3d,
     kExplicitCluster = 0x3e,
     kMaxClusterRank = 0x3f,
@@ -23,8 +23,6 @@ enum Code : std::uint8_t {
     kBarrierCount = 0x4c,
     kBlocksAreClusters = 0x5b,
 };
-
-constexpr std::uint32_t kUnknownStack = 0xffffffff;
 
 struct OrdinalParameter {
     std::uint32_t ordinal;
@@ -78,9 +76,6 @@ Result<std::unordered_map<std::uint32_t, SymbolResources>> read_symbol_resources
         case kFrameSize:
             resources[symbol].frame_bytes = value;
             break;
-        case kMinStackSize:
-            resources[symbol].unbounded_stack = value == kUnknownStack;
-            break;
         default:
             break;
         }
@@ -89,8 +84,9 @@ Result<std::unordered_map<std::uint32_t, SymbolResources>> read_symbol_resources
     return resources;
 }
 
-Result<bool> read_kernel_attributes(Bytes nv_info, CubinKernel& kernel) {
+Result<int> read_kernel_attributes(Bytes nv_info, CubinKernel& kernel) {
     std::vector<OrdinalParameter> parameters;
+    int toolkit = 0;
     const bool whole = for_each_attribute(nv_info, [&](const CubinAttribute& attribute) {
         switch (attribute.code) {
         case kMaxThreads:
@@ -108,6 +104,9 @@ Result<bool> read_kernel_attributes(Bytes nv_info, CubinKernel& kernel) {
         case kBlocksAreClusters:
             kernel.blocks_are_clusters = true;
             break;
+        case kToolkit:
+            toolkit = static_cast<int>(attribute.word(0) & 0xffff);
+            break;
         case kMaxClusterRank:
             kernel.max_cluster_rank = attribute.word(0);
             break;
@@ -120,15 +119,14 @@ Result<bool> read_kernel_attributes(Bytes nv_info, CubinKernel& kernel) {
         case kBarrierCount:
             kernel.barriers = attribute.value & 0xff;
             break;
-        // Two words after the index: ordinal and offset, 16 bits each; then the size, in the narrow
-        // form above flags.
+        // Words: index; ordinal and offset, 16 bits each; size, above or below flags.
         case kParameterInfo:
             parameters.push_back(
                 {attribute.word(1) & 0xffff, {attribute.word(1) >> 16, attribute.word(2) >> 18}});
             break;
         case kWideParameterInfo:
-            parameters.push_back(
-                {attribute.word(1) & 0xffff, {attribute.word(1) >> 16, attribute.word(2)}});
+            parameters.push_back({attribute.word(1) & 0xffff,
+                                  {attribute.word(1) >> 16, attribute.word(2) & 0xffff}});
             break;
         default:
             break;
@@ -141,7 +139,7 @@ Result<bool> read_kernel_attributes(Bytes nv_info, CubinKernel& kernel) {
         kernel.max_threads_per_block = product(kernel.max_threads);
     }
     if (auto problem = take_parameters(std::move(parameters), kernel)) return Failure{*problem};
-    return true;
+    return toolkit;
 }
 
 } // namespace cudamod::formats

@@ -49,12 +49,12 @@ bool for_each_attribute(Bytes bytes, Visit&& visit) {
 struct SymbolResources {
     std::uint32_t registers = 0;
     std::uint32_t frame_bytes = 0;
-    bool unbounded_stack = false;
 };
 
 Result<std::unordered_map<std::uint32_t, SymbolResources>> read_symbol_resources(Bytes nv_info);
 
-/// Parameters, bounds, cluster and barriers from .nv.info.NAME into kernel.
-Result<bool> read_kernel_attributes(Bytes nv_info, CubinKernel& kernel);
+/// Parameters, bounds, cluster and barriers from .nv.info.NAME into kernel; answers the version of
+/// the compiler (129 is CUDA 12.9), 0 where it isn't said.
+Result<int> read_kernel_attributes(Bytes nv_info, CubinKernel& kernel);
 
 } // namespace cudamod::formats

@@ -176,8 +176,8 @@ Result<Elf> read_elf(Bytes bytes) {
             if (raw.size > section_budget) return fail("sections overlap");
             section_budget -= raw.size;
         }
-        elf.sections.push_back(
-            {name, raw.type, raw.link, raw.info, raw.offset, raw.size, raw.entry_size, contents});
+        elf.sections.push_back({name, raw.type, raw.flags, raw.link, raw.info, raw.offset, raw.size,
+                                raw.entry_size, contents});
         if (raw.type == kSymbolTable && !symbol_table) symbol_table = &elf.sections.back();
     }
     if (symbol_table) {

@@ -11,6 +11,7 @@ namespace cudamod::formats {
 struct ElfSection {
     std::string_view name;
     std::uint32_t type;
+    std::uint64_t flags;
     std::uint32_t link;
     std::uint32_t info;
     std::uint64_t offset;

@@ -54,8 +54,7 @@ inline std::string read_file(const std::string& path) {
 
 #define CHECK(condition)                                                                           \
     ((condition) ? void() : check::report(__FILE__, __LINE__, #condition " is false"))
-#define CHECK_EQ(found, expected)                                                                  \
-    check::equal((found), (expected), #found, __FILE__, __LINE__)
+#define CHECK_EQ(found, expected) check::equal((found), (expected), #found, __FILE__, __LINE__)
 /// Also prints the reason of a formats::Result that has no value.
 #define CHECK_OK(result)                                                                           \
     ((result) ? void() : check::report(__FILE__, __LINE__, #result ": " + (result).reason()))

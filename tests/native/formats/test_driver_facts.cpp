@@ -1,5 +1,5 @@
-// Cubin metadata and occupancy against what the driver answered on a card: data/h200/driver.json, as lines of words.
-// Usage: test_driver_facts DATA FACTS
+// Cubin metadata and occupancy against what the driver answered on a card: data/h200/driver.json,
+// as lines of words. Usage: test_driver_facts DATA FACTS
 #include "check.h"
 
 #include "emulator/occupancy.h"
@@ -17,7 +17,8 @@ constexpr std::uint32_t kMultiprocessors = 132;
 struct Subject {
     std::string image;
     std::string name;
-    std::optional<formats::CubinKernel> kernel; ///< nothing for PTX: its resources are up to the compiler
+    std::optional<formats::CubinKernel>
+        kernel; ///< nothing for PTX: its resources are up to the compiler
     std::optional<formats::PtxEntry> entry;
     int sm = 0;
     int virtual_sm = 0;
@@ -61,23 +62,32 @@ void check_attribute(const Subject& subject, int attribute, long long value) {
     const auto mp = *emulator::multiprocessor(subject.sm);
     const std::string what = "attribute " + std::to_string(attribute);
     switch (attribute) {
-    case 0: return expect(subject, what, kernel.max_threads_per_block, value);
-    case 1: return expect(subject, what, kernel.static_shared_bytes, value);
-    case 2: return expect(subject, what, kernel.constant_bytes, value);
-    case 3: return expect(subject, what, kernel.local_bytes, value);
-    case 4: return expect(subject, what, kernel.registers, value);
-    case 5: return expect(subject, what, subject.virtual_sm, value);
-    case 6: return expect(subject, what, subject.sm, value);
+    case 0:
+        return expect(subject, what, kernel.max_threads_per_block, value);
+    case 1:
+        return expect(subject, what, kernel.static_shared_bytes, value);
+    case 2:
+        return expect(subject, what, kernel.constant_bytes, value);
+    case 3:
+        return expect(subject, what, kernel.local_bytes, value);
+    case 4:
+        return expect(subject, what, kernel.registers, value);
+    case 5:
+        return expect(subject, what, subject.virtual_sm, value);
+    case 6:
+        return expect(subject, what, subject.sm, value);
     case 8:
         return expect(subject, what,
                       emulator::default_max_dynamic_shared(mp, kernel.static_shared_bytes), value);
-    case 10: return expect(subject, what, kernel.required_cluster[0] != 0, value);
+    case 10:
+        return expect(subject, what, kernel.required_cluster[0] != 0, value);
     case 11:
     case 12:
     case 13:
         return expect(subject, what,
                       kernel.required_cluster[static_cast<std::size_t>(attribute - 11)], value);
-    default: return; // the driver's own settings
+    default:
+        return; // the driver's own settings
     }
 }
 
@@ -137,13 +147,13 @@ int main(int, char** arguments) {
         } else if (word == "attribute") {
             check_attribute(*subject, static_cast<int>(a), b);
         } else if (word == "occupancy") {
-            const int blocks = emulator::max_active_blocks(
-                mp, use, static_cast<std::uint32_t>(a), static_cast<std::uint64_t>(b));
+            const int blocks = emulator::max_active_blocks(mp, use, static_cast<std::uint32_t>(a),
+                                                           static_cast<std::uint64_t>(b));
             expect(*subject, "occupancy of " + std::to_string(a) + "," + std::to_string(b), blocks,
                    c);
         } else if (word == "potential") {
-            const auto best = emulator::potential_block_size(mp, use, kMultiprocessors,
-                                                             [](int) { return 0; });
+            const auto best =
+                emulator::potential_block_size(mp, use, kMultiprocessors, [](int) { return 0; });
             expect(*subject, "potential grid size", best.grid_size, a);
             expect(*subject, "potential block size", best.block_size, b);
         } else if (word == "available") {

@@ -12,7 +12,9 @@ namespace {
 
 std::string data;
 
-ImageKind sniff_text(std::string_view text) { return sniff(as_bytes(text)); }
+ImageKind sniff_text(std::string_view text) {
+    return sniff(as_bytes(text));
+}
 
 void check_kinds() {
     CHECK_EQ(sniff_text(check::read_file(data + "/h200/saxpy.sm90.cubin")), ImageKind::Cubin);
@@ -25,7 +27,9 @@ void check_kinds() {
     CHECK_EQ(sniff_text(""), ImageKind::Unknown);
     CHECK_EQ(sniff_text("\x7f"), ImageKind::Unknown);
     CHECK_EQ(sniff_text("hello"), ImageKind::Unknown);
-    CHECK_EQ(sniff_text("\x7f" "ELF"), ImageKind::Object);
+    CHECK_EQ(sniff_text("\x7f"
+                        "ELF"),
+             ImageKind::Object);
 }
 
 void check_ptx_beginnings() {
@@ -69,8 +73,8 @@ void check_sizes() {
 void check_reads_nothing_behind() {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     const std::size_t room = 16 * page;
-    void* memory = mmap(nullptr, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                        -1, 0);
+    void* memory =
+        mmap(nullptr, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(memory != MAP_FAILED);
     auto* end = static_cast<char*>(memory) + room;
     CHECK_EQ(mprotect(end, page, PROT_NONE), 0);
@@ -88,7 +92,9 @@ void check_reads_nothing_behind() {
     CHECK_EQ(at_end(std::string_view(".version 8.0\n", 14)).value(), 13u);
     CHECK(!at_end(std::string_view("", 1)));
     CHECK(!at_end(std::string_view("\x7f", 2)));
-    CHECK(!at_end(std::string_view("\x7f" "EL", 4)));
+    CHECK(!at_end(std::string_view("\x7f"
+                                   "EL",
+                                   4)));
     munmap(memory, room + page);
 }
 
