@@ -51,8 +51,8 @@ struct AddressSpace::Range {
     explicit Range(std::size_t wanted) {
         file = memfd_create("cudamod-emulated-device-memory", MFD_CLOEXEC);
         if (file < 0) return;
-        for (std::size_t bytes = align_up(wanted, kPage); bytes >= kLeastRange;
-             bytes = align_up(bytes / 2, kPage)) {
+        for (std::size_t bytes = align_up(std::max(wanted, kLeastRange), kPage);
+             bytes >= kLeastRange; bytes = align_up(bytes / 2, kPage)) {
             if (ftruncate(file, static_cast<off_t>(bytes)) != 0) continue;
             void* dark = reserve(bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
             void* seen = dark ? reserve(bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file) : nullptr;

@@ -145,6 +145,7 @@ CUDAMOD_CONTROL void cudamodEmulatorReset() {
     recorder::clear();
     injection::disarm_all();
     clear_null_launches();
+    set_attention(kNullLaunch, settings().null_launch);
     std::lock_guard lock(driver_mutex());
     objects().contexts.visit([](const auto& context) { clear_fault(*context); });
 }

@@ -34,13 +34,12 @@ std::shared_ptr<const Code> usable_code(Library& library, const Device& device) 
 
 std::shared_ptr<Module> module_in(const std::shared_ptr<Library>& library,
                                   const std::shared_ptr<Context>& context) {
-    auto& module = library->modules[context->id];
-    if (!module) {
-        auto made = make_module(context, usable_code(*library, *context->device));
-        made->library = library;
-        made->of_library = true;
-        module = std::move(made);
-    }
+    const auto known = library->modules.find(context->id);
+    if (known != library->modules.end()) return known->second;
+    auto module = make_module(context, usable_code(*library, *context->device));
+    module->library = library;
+    module->of_library = true;
+    library->modules[context->id] = module;
     return module;
 }
 
