@@ -21,6 +21,7 @@ def generate(header: Header, out: Path) -> None:
     (out / "driver_functions.h").write_text(table_source.function_list(functions))
     (out / "driver_facts.inc").write_text(table_source.function_facts(header, functions))
     (out / "driver_status_names.inc").write_text(table_source.status_names(header))
+    (out / "driver_device_attributes.inc").write_text(table_source.device_attributes(header))
     stub = StubWriter(header, closure.enums()).text(functions, STUB_TEMPLATE.read_text())
     (out / "driver.pyi").write_text(stub)
     cdef = cffi_source.declarations(header, functions, closure)

@@ -44,3 +44,14 @@ def status_names(header: Header) -> str:
         f'case {enumerator.name}: return "{enumerator.name}";\n'
         for enumerator in enum.values.enumerators
     )
+
+
+def device_attributes(header: Header) -> str:
+    """``driver_device_attributes.inc``: each device attribute with its name in lower case."""
+    enum = header.enum_of("CUdevice_attribute")
+    assert enum is not None
+    prefix = "CU_DEVICE_ATTRIBUTE_"
+    names = [e.name for e in enum.values.enumerators if e.name.startswith(prefix)]
+    return "".join(
+        f'{{"{name[len(prefix) :].lower()}", {name}}},\n' for name in names if name != prefix + "MAX"
+    )

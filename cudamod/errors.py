@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import errno
-
 from cudamod import _core
 
-TYPE_CHECKING = False  # importing typing would take half of the package's import time
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -41,12 +39,27 @@ class CUDAOutOfMemoryError(CUDAError, MemoryError):
     """CUDA_ERROR_OUT_OF_MEMORY."""
 
 
-class CUDAFileNotFoundError(CUDAError, FileNotFoundError):
+class CUDAFileError(CUDAError, OSError):
+    """The file of an image can't be read."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    @classmethod
+    def of(cls, error: OSError, status: int, name: str, subject: str) -> CUDAFileError:
+        """The error of a file, as one of a driver call that was to load it."""
+        message = f"open: {name}: {error.strerror} ({subject})"
+        made = cls(message, status, name, "open", subject)
+        made.errno, made.filename, made.strerror = error.errno, error.filename, error.strerror
+        return made
+
+
+class CUDAFileNotFoundError(CUDAFileError, FileNotFoundError):
     """CUDA_ERROR_FILE_NOT_FOUND."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.errno = errno.ENOENT
+        self.errno = 2  # ENOENT
 
 
 class DriverTooOldError(CUDAError, NotImplementedError):
@@ -113,4 +126,4 @@ def _not_found(message: str, choice: str, searched: list[tuple[str, str]]) -> Dr
     return DriverNotFoundError(message, choice, tuple(searched))
 
 
-_core.set_error_factories(_driver_error, _not_found)
+_core.set_error_factories(_driver_error, _not_found, CUDAWarning)

@@ -17,7 +17,15 @@ inline constexpr Variable kDriverVariable{
     "CUDAMOD_DRIVER", "auto, emulated, or a path",
     "the driver to open: the installed one, the emulated one, or the library at a path"};
 
-inline constexpr Variable kVariables[] = {kDriverVariable};
+inline constexpr Variable kGilVariable{
+    "CUDAMOD_GIL", "release or hold",
+    "whether launches let the interpreter lock go around the driver call, unless a launcher says"};
+
+inline constexpr Variable kUnloadVariable{
+    "CUDAMOD_UNLOAD", "deferred, now or never",
+    "when a library whose last handle is gone is unloaded: at the next safe point, at once, or not at all"};
+
+inline constexpr Variable kVariables[] = {kDriverVariable, kGilVariable, kUnloadVariable};
 
 /// The variable's value now; unset and empty are the same.
 inline std::optional<std::string> read(const Variable& variable) {

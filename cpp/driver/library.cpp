@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cuda.h>
 
@@ -71,7 +72,7 @@ const Opened& open() {
         if (std::optional<Candidate> candidate = probe(place, attempt.reason)) {
             // Never freed: the driver stays open for the life of the process.
             const auto* driver = new Opened{choice, std::move(candidate->path), candidate->version,
-                                            std::move(rejected), candidate->handle};
+                                            std::move(rejected), candidate->handle, getpid()};
             register_log_callback(*driver);
             current.store(driver, std::memory_order_release);
             return *driver;
@@ -85,12 +86,22 @@ bool opened() noexcept {
     return current.load(std::memory_order_acquire) != nullptr;
 }
 
+bool opened_here() noexcept {
+    const Opened* const driver = current.load(std::memory_order_acquire);
+    return driver != nullptr && driver->process == getpid();
+}
+
 int version() {
     return open().version;
 }
 
 bool has(std::size_t slot) {
     return find_entry(open(), slot) != nullptr;
+}
+
+bool has(std::string_view name) {
+    const std::optional<std::size_t> slot = find_function(name);
+    return slot && has(*slot);
 }
 
 void* find_entry(const Opened& driver, std::size_t slot) noexcept {

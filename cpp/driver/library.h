@@ -14,6 +14,7 @@
 #include <exception>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace cudamod::driver {
@@ -33,6 +34,7 @@ struct Opened {
     int version = 0;               ///< 13000 for CUDA 13.0
     std::vector<Attempt> rejected; ///< what was tried before, and why not
     void* handle = nullptr;
+    int process = 0; ///< the process that opened it; a fork inherits handles that are not usable
 };
 
 /// No usable driver.
@@ -69,11 +71,17 @@ const Opened& open();
 /// Whether open() has succeeded. Opens nothing.
 bool opened() noexcept;
 
+/// The same, and by this process, not by one that it was forked from.
+bool opened_here() noexcept;
+
 /// The driver's CUDA version, 13000 for 13.0. Opens the driver.
 int version();
 
 /// Whether the driver has the function of that slot, with the header's signature. Opens the driver.
 bool has(std::size_t slot);
+
+/// The same for the function that CUDA's documentation calls `name`; false for one that is not in the list.
+bool has(std::string_view name);
 
 /// The entry point of a slot in the open driver, or null.
 void* find_entry(const Opened& driver, std::size_t slot) noexcept;

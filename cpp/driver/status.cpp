@@ -58,9 +58,13 @@ std::string compose(const DriverError& error) {
 
 } // namespace
 
-DriverError::DriverError(CUresult status, std::string call, std::string subject)
+DriverError::DriverError(CUresult status, std::string call, std::string subject,
+                         std::string compiler_log)
     : status(status), name(status_name(status)), call(std::move(call)), subject(std::move(subject)),
-      log(take_log(status)) {
+      log(std::move(compiler_log)) {
+    std::string said = take_log(status);
+    if (!log.empty() && log.back() != '\n' && !said.empty()) log += '\n';
+    log += said;
     const Missing missing = std::exchange(last_missing, Missing{});
     if (status == CUDA_ERROR_NOT_FOUND && missing.function != nullptr &&
         this->call == missing.function) {
@@ -80,9 +84,9 @@ std::string status_name(CUresult status) {
     return "CUresult " + std::to_string(static_cast<int>(status));
 }
 
-void raise(CUresult status, const char* call, std::string subject) {
+void raise(CUresult status, const char* call, std::string subject, std::string compiler_log) {
     if (status == CUDA_ERROR_NOT_INITIALIZED && !opened()) open();
-    throw DriverError(status, call, std::move(subject));
+    throw DriverError(status, call, std::move(subject), std::move(compiler_log));
 }
 
 void note_missing(const Missing& missing) noexcept {

@@ -14,7 +14,8 @@ namespace cudamod::driver {
 /// A driver call that failed.
 class DriverError : public std::exception {
   public:
-    DriverError(CUresult status, std::string call, std::string subject);
+    /// `compiler_log`: what the driver's compiler wrote about the image; it precedes the driver's own messages.
+    DriverError(CUresult status, std::string call, std::string subject, std::string compiler_log = {});
 
     const char* what() const noexcept override { return message_.c_str(); }
 
@@ -23,7 +24,7 @@ class DriverError : public std::exception {
     std::string call;    ///< "cuLaunchKernelEx"
     std::string subject; ///< the object and value concerned, or empty
     std::string detail;  ///< what the error means in general
-    std::string log;     ///< the driver's own messages about this failure, one per line, or empty
+    std::string log;     ///< what the driver and its compiler said about this failure, one message per line
     int needed = 0;      ///< a function that the driver lacks: the CUDA version that has it
     int found = 0;       ///< the driver's CUDA version, with `needed`
 
@@ -35,7 +36,8 @@ class DriverError : public std::exception {
 std::string status_name(CUresult status);
 
 /// Throws DriverError; or DriverNotFound, when the call failed because no driver could be opened.
-[[noreturn]] void raise(CUresult status, const char* call, std::string subject = {});
+[[noreturn]] void raise(CUresult status, const char* call, std::string subject = {},
+                        std::string compiler_log = {});
 
 namespace detail {
 

@@ -1,6 +1,7 @@
 #include "python/error.h"
 
 #include <new>
+#include <stdexcept>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
@@ -15,6 +16,7 @@ namespace {
 /// Callables that build the exceptions; owned for the life of the process.
 PyObject* make_driver_error = nullptr;
 PyObject* make_not_found = nullptr;
+PyObject* warning = nullptr;
 
 /// Raises what `factory(*arguments)` returns; without a factory, a RuntimeError.
 template <class... Arguments>
@@ -33,7 +35,32 @@ void set_from(PyObject* factory, const char* message, const Arguments&... argume
     }
 }
 
+PyObject* class_of(nb::exception_type type) noexcept {
+    switch (type) {
+    case nb::exception_type::stop_iteration:
+        return PyExc_StopIteration;
+    case nb::exception_type::index_error:
+        return PyExc_IndexError;
+    case nb::exception_type::key_error:
+        return PyExc_KeyError;
+    case nb::exception_type::value_error:
+        return PyExc_ValueError;
+    case nb::exception_type::type_error:
+        return PyExc_TypeError;
+    case nb::exception_type::buffer_error:
+        return PyExc_BufferError;
+    case nb::exception_type::import_error:
+        return PyExc_ImportError;
+    case nb::exception_type::attribute_error:
+        return PyExc_AttributeError;
+    default:
+        return PyExc_RuntimeError;
+    }
+}
+
 } // namespace
+
+PyObject* warning_class() noexcept { return warning ? warning : PyExc_RuntimeWarning; }
 
 void set_python_error(const driver::DriverError& error) noexcept {
     set_from(make_driver_error, error.what(), error.what(), static_cast<int>(error.status),
@@ -69,7 +96,9 @@ void set_python_error() noexcept {
     } catch (nb::python_error& error) {
         error.restore();
     } catch (const nb::builtin_exception& error) {
-        PyErr_SetString(PyExc_RuntimeError, error.what());
+        PyErr_SetString(class_of(error.type()), error.what());
+    } catch (const std::invalid_argument& error) {
+        PyErr_SetString(PyExc_ValueError, error.what());
     } catch (const std::bad_alloc&) {
         PyErr_NoMemory();
     } catch (const std::exception& error) {
@@ -93,13 +122,14 @@ void bind_error(nb::module_& module) {
     });
     module.def(
         "set_error_factories",
-        [](nb::callable driver_error, nb::callable not_found) {
+        [](nb::callable driver_error, nb::callable not_found, nb::type_object warning_type) {
             Py_XSETREF(make_driver_error, driver_error.release().ptr());
             Py_XSETREF(make_not_found, not_found.release().ptr());
+            Py_XSETREF(warning, warning_type.release().ptr());
         },
         nb::sig("def set_error_factories(driver_error: typing.Callable[..., BaseException], "
-                "not_found: typing.Callable[..., BaseException]) -> None"),
-        "Set the callables that build the exceptions of failed driver calls.");
+                "not_found: typing.Callable[..., BaseException], warning: type[Warning]) -> None"),
+        "Set the callables that build the exceptions of failed driver calls, and the class of warnings.");
     module.def(
         "raise_status",
         [](int status, const char* call, const std::string& subject) {

@@ -5,6 +5,8 @@
 /// SelectionError out; hand-written C-API code catches them and calls set_python_error().
 #pragma once
 
+#include <Python.h>
+
 #include "driver/library.h"
 #include "driver/status.h"
 
@@ -17,5 +19,8 @@ void set_python_error(const driver::SelectionError& error) noexcept;
 
 /// The same for the exception being handled, whatever it is: `catch (...) { set_python_error(); }`.
 void set_python_error() noexcept;
+
+/// The class of warnings about what failed where nobody could be told (borrowed).
+PyObject* warning_class() noexcept;
 
 } // namespace cudamod::python

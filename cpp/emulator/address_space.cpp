@@ -1,0 +1,258 @@
+#include "emulator/address_space.h"
+
+#include "emulator/device.h"
+#include "emulator/settings.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <mutex>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace cudamod::emulator {
+namespace {
+
+// Fresh memory reads as NaN, -1 or an impossible address.
+constexpr int kPoison = 0xff;
+
+// The room between two allocations, so that a small overrun hits none.
+constexpr std::size_t kGap = 256;
+
+// Addresses are this many times scarcer than memory, so that they come back late.
+constexpr std::size_t kAddressesPerByte = 4;
+
+constexpr std::size_t kLeastRange = std::size_t{1} << 28;
+constexpr std::size_t kKeptFreed = 4096;
+constexpr std::size_t kPage = 4096;
+
+std::uint64_t align_up(std::uint64_t value, std::size_t alignment) {
+    return (value + alignment - 1) / alignment * alignment;
+}
+
+std::uint64_t number(const void* address) {
+    return reinterpret_cast<std::uintptr_t>(address);
+}
+
+void* reserve(std::size_t bytes, int rights, int flags, int file) {
+    void* memory = mmap(nullptr, bytes, rights, flags | MAP_NORESERVE, file, 0);
+    return memory == MAP_FAILED ? nullptr : memory;
+}
+
+} // namespace
+
+/// One device's addresses: no rights at `begin`, the same pages readable and writable at `alias`.
+struct AddressSpace::Range {
+    std::uint64_t begin = 0, end = 0, next = 0;
+    std::byte* alias = nullptr;
+    int file = -1;
+
+    explicit Range(std::size_t wanted) {
+        file = memfd_create("cudamod-emulated-device-memory", MFD_CLOEXEC);
+        if (file < 0) return;
+        for (std::size_t bytes = align_up(std::max(wanted, kLeastRange), kPage);
+             bytes >= kLeastRange; bytes = align_up(bytes / 2, kPage)) {
+            if (ftruncate(file, static_cast<off_t>(bytes)) != 0) continue;
+            void* dark = reserve(bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+            void* seen = dark ? reserve(bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file) : nullptr;
+            if (seen) {
+                madvise(seen, bytes, MADV_DONTDUMP);
+                begin = next = number(dark);
+                end = begin + bytes;
+                alias = static_cast<std::byte*>(seen);
+                return;
+            }
+            if (dark) munmap(dark, bytes);
+        }
+    }
+
+    /// Gives the pages that lie wholly inside back to the system.
+    void discard(std::uint64_t from, std::uint64_t to) const {
+        const std::uint64_t first = align_up(from - begin, kPage),
+                            last = (to - begin) / kPage * kPage;
+        if (first < last) {
+            fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(first),
+                      static_cast<off_t>(last - first));
+        }
+    }
+};
+
+Allocation::~Allocation() {
+    if (kind == MemoryKind::pinned || kind == MemoryKind::managed)
+        munmap(host, align_up(bytes, kPage));
+}
+
+AddressSpace& address_space() {
+    static AddressSpace* const space = new AddressSpace;
+    return *space;
+}
+
+AddressSpace::Range& AddressSpace::range_of(Device& device) {
+    auto& range = ranges_[device.ordinal];
+    if (!range) range = std::make_shared<Range>(device.total_bytes * kAddressesPerByte);
+    return *range;
+}
+
+std::optional<std::uint64_t> AddressSpace::find_gap(Range& range, std::size_t bytes,
+                                                    std::size_t alignment) {
+    for (const std::uint64_t start : {range.next, range.begin}) {
+        std::uint64_t candidate = align_up(start, alignment);
+        auto next = live_.lower_bound(candidate);
+        if (next != live_.begin()) {
+            const Allocation& before = *std::prev(next)->second;
+            if (before.end() + kGap > candidate)
+                candidate = align_up(before.end() + kGap, alignment);
+        }
+        for (; candidate + bytes + kGap <= range.end; ++next) {
+            if (next == live_.end() || candidate + bytes + kGap <= next->first) return candidate;
+            candidate = align_up(next->second->end() + kGap, alignment);
+        }
+    }
+    return std::nullopt;
+}
+
+void AddressSpace::insert(const std::shared_ptr<Allocation>& allocation) {
+    allocation->id = next_id_++;
+    live_.emplace(allocation->begin, allocation);
+}
+
+std::shared_ptr<Allocation> AddressSpace::allocate_device(Device& device, std::size_t bytes,
+                                                          std::size_t alignment) {
+    std::unique_lock lock(mutex_);
+    if (bytes > device.total_bytes - device.used_bytes) return nullptr;
+    Range& range = range_of(device);
+    const auto address =
+        range.alias ? find_gap(range, bytes, std::max<std::size_t>(alignment, 16)) : std::nullopt;
+    if (!address) return nullptr;
+    auto allocation = std::make_shared<Allocation>();
+    allocation->begin = *address;
+    allocation->bytes = bytes;
+    allocation->host = range.alias + (*address - range.begin);
+    allocation->device = &device;
+    insert(allocation);
+    device.used_bytes += bytes;
+    range.next = allocation->end();
+    lock.unlock();
+    std::memset(allocation->host, kPoison, std::min(bytes, settings().poison_bytes));
+    return allocation;
+}
+
+std::shared_ptr<Allocation> AddressSpace::allocate_host(std::size_t bytes, MemoryKind kind) {
+    void* memory = mmap(nullptr, align_up(bytes, kPage), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return nullptr;
+    auto allocation = std::make_shared<Allocation>();
+    allocation->begin = number(memory);
+    allocation->bytes = bytes;
+    allocation->host = static_cast<std::byte*>(memory);
+    allocation->kind = kind;
+    std::memset(memory, kPoison, std::min(bytes, settings().poison_bytes));
+    std::unique_lock lock(mutex_);
+    insert(allocation);
+    return allocation;
+}
+
+std::shared_ptr<Allocation> AddressSpace::register_host(void* memory, std::size_t bytes) {
+    auto allocation = std::make_shared<Allocation>();
+    allocation->begin = number(memory);
+    allocation->bytes = bytes;
+    allocation->host = static_cast<std::byte*>(memory);
+    allocation->kind = MemoryKind::registered;
+    std::unique_lock lock(mutex_);
+    const auto next = live_.lower_bound(allocation->begin);
+    if (next != live_.end() && next->first < allocation->end()) return nullptr;
+    if (next != live_.begin() && std::prev(next)->second->end() > allocation->begin) return nullptr;
+    insert(allocation);
+    return allocation;
+}
+
+std::shared_ptr<Allocation> AddressSpace::find(std::uint64_t address) const {
+    std::shared_lock lock(mutex_);
+    const auto next = live_.upper_bound(address);
+    if (next == live_.begin()) return nullptr;
+    const auto& candidate = std::prev(next)->second;
+    return address < candidate->end() ? candidate : nullptr;
+}
+
+std::shared_ptr<Allocation> AddressSpace::find(std::uint64_t address, std::size_t bytes) const {
+    auto allocation = find(address);
+    return allocation && bytes <= allocation->end() - address ? allocation : nullptr;
+}
+
+void AddressSpace::release(const std::shared_ptr<Allocation>& allocation) {
+    std::unique_lock lock(mutex_);
+    if (!live_.erase(allocation->begin)) return;
+    freed_.push_back({allocation->begin, allocation->end()});
+    if (freed_.size() > kKeptFreed) freed_.pop_front();
+    if (allocation->kind != MemoryKind::device) return;
+    allocation->device->used_bytes -= allocation->bytes;
+    range_of(*allocation->device).discard(allocation->begin, allocation->end());
+}
+
+bool AddressSpace::reserved(std::uint64_t address) const {
+    std::shared_lock lock(mutex_);
+    return std::any_of(ranges_.begin(), ranges_.end(), [&](const auto& entry) {
+        return address >= entry.second->begin && address < entry.second->end;
+    });
+}
+
+std::string AddressSpace::explain(std::uint64_t address) const {
+    char text[200];
+    if (address < kPage) {
+        std::snprintf(text, sizeof text, "0x%llx is a null pointer or close to one",
+                      static_cast<unsigned long long>(address));
+        return text;
+    }
+    std::shared_lock lock(mutex_);
+    for (auto freed = freed_.rbegin(); freed != freed_.rend(); ++freed) {
+        if (address < freed->begin || address >= freed->end) continue;
+        std::snprintf(text, sizeof text,
+                      "0x%llx lies %llu bytes into memory of %llu bytes at 0x%llx that was freed",
+                      static_cast<unsigned long long>(address),
+                      static_cast<unsigned long long>(address - freed->begin),
+                      static_cast<unsigned long long>(freed->end - freed->begin),
+                      static_cast<unsigned long long>(freed->begin));
+        return text;
+    }
+    const auto next = live_.upper_bound(address);
+    if (next != live_.begin()) {
+        const Allocation& before = *std::prev(next)->second;
+        if (address < before.end() + (1 << 20)) {
+            std::snprintf(
+                text, sizeof text, "0x%llx lies %llu bytes %s memory of %zu bytes at 0x%llx",
+                static_cast<unsigned long long>(address),
+                static_cast<unsigned long long>(address < before.end() ? address - before.begin
+                                                                       : address - before.end()),
+                address < before.end() ? "into" : "past the end of", before.bytes,
+                static_cast<unsigned long long>(before.begin));
+            return text;
+        }
+    }
+    if (next != live_.end() && next->first - address < (1 << 20)) {
+        std::snprintf(text, sizeof text,
+                      "0x%llx lies %llu bytes before memory of %zu bytes at 0x%llx",
+                      static_cast<unsigned long long>(address),
+                      static_cast<unsigned long long>(next->first - address), next->second->bytes,
+                      static_cast<unsigned long long>(next->first));
+        return text;
+    }
+    const bool inside = std::any_of(ranges_.begin(), ranges_.end(), [&](const auto& entry) {
+        return address >= entry.second->begin && address < entry.second->end;
+    });
+    std::snprintf(text, sizeof text,
+                  inside ? "0x%llx is a device address where nothing is allocated"
+                         : "0x%llx is no device address (ordinary host memory?)",
+                  static_cast<unsigned long long>(address));
+    return text;
+}
+
+std::vector<std::shared_ptr<Allocation>> AddressSpace::live() const {
+    std::shared_lock lock(mutex_);
+    std::vector<std::shared_ptr<Allocation>> all;
+    for (const auto& [begin, allocation] : live_)
+        all.push_back(allocation);
+    return all;
+}
+
+} // namespace cudamod::emulator

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+namespace cudamod::emulator {
+
+struct Context;
+struct Device;
+struct Pool;
+
+enum class MemoryKind { device, pinned, registered, managed };
+
+/// Live memory that kernels can reach: [begin, begin + bytes) in device addresses, seen by the
+/// driver at `host`. For pinned, registered and managed memory both are the same address; device
+/// memory has no rights at its device address, so a program that dereferences one faults.
+struct Allocation {
+    std::uint64_t begin = 0;
+    std::size_t bytes = 0;
+    std::byte* host = nullptr;
+    MemoryKind kind = MemoryKind::device;
+    bool read_only = false;
+    std::uint64_t id = 0; ///< never reused
+    Device* device = nullptr;
+    std::shared_ptr<Context> context; ///< null for pool memory
+    std::shared_ptr<Pool> pool;
+    unsigned flags = 0;   ///< of cuMemHostAlloc or cuMemHostRegister
+    std::string variable; ///< name, when this is a variable of a module
+
+    Allocation() = default;
+    ~Allocation();
+    Allocation(const Allocation&) = delete;
+    Allocation& operator=(const Allocation&) = delete;
+
+    std::uint64_t end() const { return begin + bytes; }
+    std::byte* at(std::uint64_t address) const { return host + (address - begin); }
+};
+
+/// All device-accessible memory of the process. Has its own lock, taken after the driver's where
+/// both are held; execution of kernels takes this one alone.
+class AddressSpace {
+  public:
+    /// Device memory of uninitialised content; null when the device's memory is exhausted. `used`
+    /// and `total` are the device's.
+    std::shared_ptr<Allocation> allocate_device(Device& device, std::size_t bytes,
+                                                std::size_t alignment = 512);
+
+    /// Host memory that kernels can reach; null when there is none.
+    std::shared_ptr<Allocation> allocate_host(std::size_t bytes, MemoryKind kind);
+
+    /// Makes the caller's host memory reachable; null when a part of it is already.
+    std::shared_ptr<Allocation> register_host(void* memory, std::size_t bytes);
+
+    /// The live allocation that holds the address, or null.
+    std::shared_ptr<Allocation> find(std::uint64_t address) const;
+
+    /// The live allocation that holds [address, address + bytes), or null.
+    std::shared_ptr<Allocation> find(std::uint64_t address, std::size_t bytes) const;
+
+    /// Ends the allocation: its addresses are dead from here on and come back late.
+    void release(const std::shared_ptr<Allocation>& allocation);
+
+    /// Whether the address lies where device memory is reserved, live or not.
+    bool reserved(std::uint64_t address) const;
+
+    /// What is known about an address that names no live memory.
+    std::string explain(std::uint64_t address) const;
+
+    std::vector<std::shared_ptr<Allocation>> live() const;
+
+  private:
+    struct Range;
+    struct Freed {
+        std::uint64_t begin, end;
+    };
+
+    Range& range_of(Device& device);
+    std::optional<std::uint64_t> find_gap(Range& range, std::size_t bytes, std::size_t alignment);
+    void insert(const std::shared_ptr<Allocation>& allocation);
+
+    mutable std::shared_mutex mutex_;
+    std::map<std::uint64_t, std::shared_ptr<Allocation>> live_; ///< by begin
+    std::map<int, std::shared_ptr<Range>> ranges_;              ///< by device ordinal
+    std::deque<Freed> freed_; ///< the latest, to explain a use after free
+    std::uint64_t next_id_ = 1;
+};
+
+AddressSpace& address_space();
+
+} // namespace cudamod::emulator

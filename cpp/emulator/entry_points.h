@@ -1,0 +1,18 @@
+#pragma once
+
+#include <span>
+
+namespace cudamod::emulator {
+
+/// One row of entry_points.def.
+struct EntryPoint {
+    const char* name;
+    int version;
+    const char* symbol;
+    int (*address)();
+    bool implemented;
+};
+
+std::span<const EntryPoint> entry_points();
+
+} // namespace cudamod::emulator

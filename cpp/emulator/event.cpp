@@ -1,0 +1,218 @@
+#include "emulator/event.h"
+
+#include "emulator/call.h"
+#include "emulator/context.h"
+#include "emulator/objects.h"
+#include "emulator/stream.h"
+
+namespace cudamod::emulator {
+
+void Mark::reach() {
+    std::lock_guard lock(mutex_);
+    time_ = std::chrono::steady_clock::now();
+    reached_ = true;
+    changed_.notify_all();
+}
+
+void Mark::wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return reached_; });
+}
+
+bool Mark::reached() {
+    std::lock_guard lock(mutex_);
+    return reached_;
+}
+
+std::chrono::steady_clock::time_point Mark::time() {
+    std::lock_guard lock(mutex_);
+    return time_;
+}
+
+std::shared_ptr<Event> find_event(CUevent handle) {
+    auto event = objects().events.find(handle);
+    if (!event) {
+        fail(CUDA_ERROR_INVALID_HANDLE, "Event %p %s", static_cast<void*>(handle),
+             objects().events.is_stale(handle) ? "was destroyed" : "does not exist");
+    }
+    require_healthy(*event->context);
+    return event;
+}
+
+} // namespace cudamod::emulator
+
+using namespace cudamod::emulator;
+
+namespace {
+
+constexpr unsigned kEventFlags =
+    CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+
+void record(CUevent event_handle, CUstream stream_handle) {
+    std::unique_lock lock(driver_mutex());
+    const auto event = find_event(event_handle);
+    const auto stream = find_stream(stream_handle);
+    if (event->context != stream->context) {
+        fail(CUDA_ERROR_INVALID_HANDLE, "The event and the stream belong to different contexts");
+    }
+    const auto mark = event->mark = std::make_shared<Mark>();
+    lock.unlock();
+    stream->enqueue([mark] { mark->reach(); });
+    // A faulted context runs nothing, and nobody may wait for ever.
+    if (!mark->reached()) mark->reach();
+}
+
+std::shared_ptr<Context> context_or_current(CUcontext handle) {
+    auto context = handle ? find_context(handle) : current_context();
+    require_healthy(*context);
+    return context;
+}
+
+} // namespace
+
+CUDAMOD_API cuEventCreate(CUevent* handle, unsigned int flags) {
+    return locked_call(
+        "cuEventCreate",
+        [&] {
+            require_pointer(handle, "the event");
+            if (flags & ~kEventFlags)
+                fail(CUDA_ERROR_INVALID_VALUE, "Event flags 0x%x are unknown",
+                     flags & ~kEventFlags);
+            if ((flags & CU_EVENT_INTERPROCESS) && !(flags & CU_EVENT_DISABLE_TIMING)) {
+                fail(CUDA_ERROR_INVALID_VALUE, "An event for other processes has no timing");
+            }
+            auto event = std::make_shared<Event>();
+            event->context = current_context();
+            event->flags = flags;
+            *handle = event->handle = objects().events.insert(event);
+        },
+        handle, flags);
+}
+
+CUDAMOD_API cuEventDestroy_v2(CUevent handle) {
+    return locked_call(
+        "cuEventDestroy",
+        [&] {
+            find_event(handle);
+            objects().events.erase(handle);
+        },
+        handle);
+}
+CUDAMOD_API_ALIAS(cuEventDestroy, cuEventDestroy_v2);
+
+CUDAMOD_API cuEventRecord(CUevent event, CUstream stream) {
+    return unlocked_call("cuEventRecord", [&] { record(event, stream); }, event, stream);
+}
+
+CUDAMOD_API cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
+    return unlocked_call(
+        "cuEventRecordWithFlags",
+        [&] {
+            if (flags & ~static_cast<unsigned>(CU_EVENT_RECORD_EXTERNAL)) {
+                fail(CUDA_ERROR_INVALID_VALUE, "Record flags 0x%x are unknown", flags);
+            }
+            record(event, stream);
+        },
+        event, stream, flags);
+}
+
+CUDAMOD_API cuEventQuery(CUevent handle) {
+    return locked_call(
+        "cuEventQuery",
+        [&] {
+            const auto event = find_event(handle);
+            if (event->mark && !event->mark->reached()) return CUDA_ERROR_NOT_READY;
+            notice_fault(*event->context);
+            return CUDA_SUCCESS;
+        },
+        handle);
+}
+
+CUDAMOD_API cuEventSynchronize(CUevent handle) {
+    return unlocked_call(
+        "cuEventSynchronize",
+        [&] {
+            std::unique_lock lock(driver_mutex());
+            const auto event = find_event(handle);
+            if (const auto mark = event->mark) {
+                lock.unlock();
+                mark->wait();
+                lock.lock();
+            }
+            notice_fault(*event->context);
+        },
+        handle);
+}
+
+CUDAMOD_API cuEventElapsedTime_v2(float* milliseconds, CUevent start_handle, CUevent end_handle) {
+    return locked_call(
+        "cuEventElapsedTime",
+        [&] {
+            require_pointer(milliseconds, "the time");
+            const auto start = find_event(start_handle), end = find_event(end_handle);
+            if (!start->timing() || !end->timing()) {
+                fail(CUDA_ERROR_INVALID_HANDLE, "The %s event was created with timing disabled",
+                     start->timing() ? "end" : "start");
+            }
+            if (!start->mark || !end->mark) {
+                fail(CUDA_ERROR_INVALID_HANDLE, "The %s event was never recorded",
+                     start->mark ? "end" : "start");
+            }
+            if (start->context != end->context)
+                fail(CUDA_ERROR_INVALID_HANDLE, "The events belong to different contexts");
+            if (!start->mark->reached() || !end->mark->reached()) return CUDA_ERROR_NOT_READY;
+            const std::chrono::duration<float, std::milli> elapsed =
+                end->mark->time() - start->mark->time();
+            *milliseconds = elapsed.count();
+            return CUDA_SUCCESS;
+        },
+        milliseconds, start_handle, end_handle);
+}
+CUDAMOD_API_ALIAS(cuEventElapsedTime, cuEventElapsedTime_v2);
+
+CUDAMOD_API cuStreamWaitEvent(CUstream stream_handle, CUevent event_handle, unsigned int flags) {
+    return unlocked_call(
+        "cuStreamWaitEvent",
+        [&] {
+            if (flags & ~static_cast<unsigned>(CU_EVENT_WAIT_EXTERNAL)) {
+                fail(CUDA_ERROR_INVALID_VALUE, "Wait flags 0x%x are unknown", flags);
+            }
+            std::unique_lock lock(driver_mutex());
+            const auto stream = find_stream(stream_handle);
+            const auto mark = find_event(event_handle)->mark;
+            lock.unlock();
+            stream->await(mark);
+        },
+        stream_handle, event_handle, flags);
+}
+
+CUDAMOD_API cuCtxRecordEvent(CUcontext context_handle, CUevent event_handle) {
+    return unlocked_call(
+        "cuCtxRecordEvent",
+        [&] {
+            std::unique_lock lock(driver_mutex());
+            const auto context = context_or_current(context_handle);
+            const auto event = find_event(event_handle);
+            if (event->context != context)
+                fail(CUDA_ERROR_INVALID_HANDLE, "The event belongs to another context");
+            const auto mark = event->mark = std::make_shared<Mark>();
+            lock.unlock();
+            drain(context);
+            mark->reach();
+        },
+        context_handle, event_handle);
+}
+
+CUDAMOD_API cuCtxWaitEvent(CUcontext context_handle, CUevent event_handle) {
+    return unlocked_call(
+        "cuCtxWaitEvent",
+        [&] {
+            std::unique_lock lock(driver_mutex());
+            const auto context = context_or_current(context_handle);
+            const auto mark = find_event(event_handle)->mark;
+            lock.unlock();
+            for (const auto& stream : streams_of(context))
+                stream->await(mark);
+        },
+        context_handle, event_handle);
+}

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "emulator/code.h"
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace cudamod::emulator {
+
+/// The bytes that a caller loaded, and what each kind of device makes of them.
+class Image {
+  public:
+    explicit Image(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
+
+    /// Decoded at the first use; guarded by the driver's lock.
+    std::shared_ptr<const Code> code_for(const Profile& device);
+
+  private:
+    std::vector<std::byte> bytes_;
+    std::map<const Profile*, std::shared_ptr<const Code>> codes_;
+};
+
+/// A copy of the image that begins at `data`, whose length its own headers tell. Memory that is not
+/// there ends it instead of faulting.
+std::vector<std::byte> copy_image(const void* data);
+
+/// The content of a file; fails with CUDA_ERROR_FILE_NOT_FOUND.
+std::vector<std::byte> read_file(const char* path);
+
+/// Writes the logs of a load into the buffers among the caller's JIT options, and how much was
+/// written into their sizes.
+void write_logs(const Code& code, unsigned count, const CUjit_option* options, void** values);
+
+} // namespace cudamod::emulator

@@ -1,0 +1,41 @@
+#include "emulator/kernel_memory.h"
+
+#include "emulator/context.h"
+#include "emulator/device.h"
+#include "emulator/pool.h"
+
+#include <algorithm>
+
+namespace cudamod::emulator {
+
+bool KernelMemory::reachable(const Allocation& allocation) const {
+    if (allocation.kind != MemoryKind::device || allocation.device == context_->device) return true;
+    if (allocation.pool) {
+        const auto given = allocation.pool->access.find(context_->device->ordinal);
+        return given != allocation.pool->access.end() &&
+               given->second != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    }
+    return allocation.context && context_->peers.contains(allocation.context->id);
+}
+
+ptx::Window KernelMemory::find(std::uint64_t address, std::size_t size) {
+    auto allocation = address_space().find(address, size);
+    if (!allocation || !reachable(*allocation)) return {};
+    const ptx::Window window{allocation->begin, allocation->end(), allocation->host,
+                             !allocation->read_only};
+    std::lock_guard lock(mutex_);
+    if (std::find(in_use_.begin(), in_use_.end(), allocation) == in_use_.end())
+        in_use_.push_back(std::move(allocation));
+    return window;
+}
+
+std::string KernelMemory::explain(std::uint64_t address) {
+    const auto allocation = address_space().find(address);
+    if (allocation && !reachable(*allocation)) {
+        return "the memory belongs to device " + std::to_string(allocation->device->ordinal) +
+               ", to which the kernel's device has no peer access";
+    }
+    return address_space().explain(address);
+}
+
+} // namespace cudamod::emulator

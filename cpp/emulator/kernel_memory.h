@@ -1,0 +1,30 @@
+#pragma once
+
+#include "emulator/address_space.h"
+#include "emulator/ptx/program.h"
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace cudamod::emulator {
+
+struct Context;
+
+/// Device memory as one launch sees it. Whatever it found stays usable until it goes.
+class KernelMemory : public ptx::Memory {
+  public:
+    explicit KernelMemory(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+
+    ptx::Window find(std::uint64_t address, std::size_t size) override;
+    std::string explain(std::uint64_t address) override;
+
+  private:
+    bool reachable(const Allocation& allocation) const;
+
+    std::shared_ptr<Context> context_;
+    std::mutex mutex_;
+    std::vector<std::shared_ptr<Allocation>> in_use_;
+};
+
+} // namespace cudamod::emulator

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "emulator/api.h"
+#include "emulator/handle_table.h"
+
+namespace cudamod::emulator {
+
+struct Context;
+struct Stream;
+struct Event;
+struct Pool;
+struct Library;
+struct Kernel;
+struct Function;
+struct Module;
+struct UserObject;
+
+/// The live objects of the whole driver. Guarded by the driver's lock.
+struct Objects {
+    HandleTable<CUcontext, Context> contexts{0};
+    HandleTable<CUstream, Stream> streams{1};
+    HandleTable<CUevent, Event> events{2};
+    HandleTable<CUmemoryPool, Pool> pools{3};
+    HandleTable<CUlibrary, Library> libraries{4};
+    HandleTable<CUkernel, Kernel> kernels{5};
+    HandleTable<CUfunction, Function> functions{6};
+    HandleTable<CUmodule, Module> modules{7};
+    HandleTable<CUuserObject, UserObject> user_objects{8};
+};
+
+Objects& objects();
+
+} // namespace cudamod::emulator

@@ -1,0 +1,323 @@
+#include "emulator/pool.h"
+
+#include "emulator/call.h"
+#include "emulator/context.h"
+#include "emulator/device.h"
+#include "emulator/memory.h"
+#include "emulator/objects.h"
+#include "emulator/stream.h"
+
+#include <algorithm>
+
+namespace cudamod::emulator {
+namespace {
+
+constexpr std::uint64_t kReservationStep = std::uint64_t{32} << 20;
+
+std::uint64_t round_to_step(std::uint64_t bytes) {
+    return (bytes + kReservationStep - 1) / kReservationStep * kReservationStep;
+}
+
+std::shared_ptr<Pool> find_pool(CUmemoryPool handle) {
+    auto pool = objects().pools.find(handle);
+    if (!pool)
+        fail(CUDA_ERROR_INVALID_VALUE, "Memory pool %p does not exist", static_cast<void*>(handle));
+    return pool;
+}
+
+} // namespace
+
+void Pool::add(std::uint64_t bytes) {
+    used += bytes;
+    used_high = std::max(used_high, used);
+    reserved = std::max(reserved, round_to_step(used));
+    reserved_high = std::max(reserved_high, reserved);
+}
+
+void Pool::remove(std::uint64_t bytes) {
+    used -= bytes;
+    trim(release_threshold);
+}
+
+void Pool::trim(std::uint64_t keep) {
+    reserved = std::min(reserved, std::max(round_to_step(used), round_to_step(keep)));
+}
+
+std::shared_ptr<Pool> make_default_pool(Device& device) {
+    auto pool = std::make_shared<Pool>();
+    pool->device = &device;
+    pool->is_default = true;
+    pool->handle = objects().pools.insert(pool);
+    return pool;
+}
+
+void release_to_pool(const std::shared_ptr<Allocation>& allocation) {
+    allocation->pool->remove(allocation->bytes);
+    address_space().release(allocation);
+}
+
+} // namespace cudamod::emulator
+
+using namespace cudamod::emulator;
+
+namespace {
+
+void allocate_from(Pool& pool_ref, const std::shared_ptr<Pool>& pool, CUdeviceptr* address,
+                   std::size_t bytes) {
+    if (pool_ref.destroyed) fail(CUDA_ERROR_INVALID_VALUE, "The memory pool is destroyed");
+    if (!bytes) fail(CUDA_ERROR_INVALID_VALUE, "An allocation of 0 bytes was asked");
+    if (pool_ref.max_bytes && pool_ref.used + bytes > pool_ref.max_bytes) {
+        fail(CUDA_ERROR_OUT_OF_MEMORY, "%zu bytes asked from a pool of at most %llu", bytes,
+             static_cast<unsigned long long>(pool_ref.max_bytes));
+    }
+    auto allocation = pool_ref.device ? address_space().allocate_device(*pool_ref.device, bytes)
+                                      : address_space().allocate_host(bytes, MemoryKind::pinned);
+    if (!allocation) fail(CUDA_ERROR_OUT_OF_MEMORY, "%zu bytes asked, which there are not", bytes);
+    allocation->pool = pool;
+    pool_ref.add(bytes);
+    *address = allocation->begin;
+}
+
+std::uint64_t* counter(Pool& pool, CUmemPool_attribute attribute) {
+    switch (attribute) {
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+        return &pool.release_threshold;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+        return &pool.reserved;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+        return &pool.reserved_high;
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+        return &pool.used;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+        return &pool.used_high;
+    default:
+        return nullptr;
+    }
+}
+
+int* reuse_policy(Pool& pool, CUmemPool_attribute attribute) {
+    switch (attribute) {
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+        return &pool.reuse_event_dependencies;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+        return &pool.reuse_opportunistic;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+        return &pool.reuse_internal_dependencies;
+    default:
+        return nullptr;
+    }
+}
+
+} // namespace
+
+CUDAMOD_API cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
+    return locked_call(
+        "cuDeviceGetDefaultMemPool",
+        [&] {
+            require_pointer(pool, "the pool");
+            *pool = device_at(device).default_pool->handle;
+        },
+        pool, device);
+}
+
+CUDAMOD_API cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
+    return locked_call(
+        "cuDeviceGetMemPool",
+        [&] {
+            require_pointer(pool, "the pool");
+            *pool = device_at(device).current_pool->handle;
+        },
+        pool, device);
+}
+
+CUDAMOD_API cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool handle) {
+    return locked_call(
+        "cuDeviceSetMemPool",
+        [&] {
+            Device& device = device_at(ordinal);
+            auto pool = find_pool(handle);
+            if (pool->device != &device)
+                fail(CUDA_ERROR_INVALID_VALUE, "The pool is not device %d's", ordinal);
+            device.current_pool = std::move(pool);
+        },
+        ordinal, handle);
+}
+
+CUDAMOD_API cuMemPoolCreate(CUmemoryPool* handle, const CUmemPoolProps* properties) {
+    return locked_call(
+        "cuMemPoolCreate",
+        [&] {
+            require_pointer(handle, "the pool");
+            require_pointer(properties, "the properties");
+            if (properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) {
+                fail(CUDA_ERROR_INVALID_VALUE, "Allocation type %d is not a pool's",
+                     static_cast<int>(properties->allocType));
+            }
+            auto pool = std::make_shared<Pool>();
+            if (properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+                pool->device = &device_at(properties->location.id);
+            else if (properties->location.type == CU_MEM_LOCATION_TYPE_INVALID) {
+                fail(CUDA_ERROR_INVALID_VALUE, "The pool's location is not given");
+            }
+            pool->max_bytes = properties->maxSize;
+            *handle = pool->handle = objects().pools.insert(pool);
+        },
+        handle, properties);
+}
+
+CUDAMOD_API cuMemPoolDestroy(CUmemoryPool handle) {
+    return locked_call(
+        "cuMemPoolDestroy",
+        [&] {
+            const auto pool = find_pool(handle);
+            if (pool->is_default)
+                fail(CUDA_ERROR_INVALID_VALUE, "A device's default pool cannot be destroyed");
+            pool->destroyed = true;
+            for (const auto& device : devices()) {
+                if (device->current_pool == pool) device->current_pool = device->default_pool;
+            }
+            objects().pools.erase(handle);
+        },
+        handle);
+}
+
+CUDAMOD_API cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
+    return locked_call(
+        "cuMemPoolGetAttribute",
+        [&] {
+            require_pointer(value, "the value");
+            const auto pool = find_pool(handle);
+            if (const int* policy = reuse_policy(*pool, attribute))
+                *static_cast<int*>(value) = *policy;
+            else if (const std::uint64_t* count = counter(*pool, attribute))
+                *static_cast<cuuint64_t*>(value) = *count;
+            else
+                fail(CUDA_ERROR_INVALID_VALUE, "Pool attribute %d is unknown",
+                     static_cast<int>(attribute));
+        },
+        handle, static_cast<int>(attribute), value);
+}
+
+CUDAMOD_API cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
+    return locked_call(
+        "cuMemPoolSetAttribute",
+        [&] {
+            require_pointer(value, "the value");
+            const auto pool = find_pool(handle);
+            if (int* policy = reuse_policy(*pool, attribute)) {
+                *policy = *static_cast<const int*>(value) != 0;
+                return;
+            }
+            const auto wanted =
+                counter(*pool, attribute) ? *static_cast<const cuuint64_t*>(value) : 0;
+            switch (attribute) {
+            case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+                pool->release_threshold = wanted;
+                return;
+            case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+            case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+                if (wanted)
+                    fail(CUDA_ERROR_INVALID_VALUE, "A high-water mark can only be set to 0");
+                if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)
+                    pool->reserved_high = pool->reserved;
+                else
+                    pool->used_high = pool->used;
+                return;
+            default:
+                fail(CUDA_ERROR_INVALID_VALUE, "Pool attribute %d cannot be set",
+                     static_cast<int>(attribute));
+            }
+        },
+        handle, static_cast<int>(attribute), value);
+}
+
+CUDAMOD_API cuMemPoolTrimTo(CUmemoryPool handle, size_t bytes) {
+    return locked_call("cuMemPoolTrimTo", [&] { find_pool(handle)->trim(bytes); }, handle, bytes);
+}
+
+CUDAMOD_API cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* access, size_t count) {
+    return locked_call(
+        "cuMemPoolSetAccess",
+        [&] {
+            const auto pool = find_pool(handle);
+            if (count) require_pointer(access, "the access descriptors");
+            for (std::size_t index = 0; index < count; ++index) {
+                if (access[index].location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+                    fail(CUDA_ERROR_INVALID_VALUE, "Access descriptor %zu is of no device", index);
+                }
+                const Device& device = device_at(access[index].location.id);
+                if (&device == pool->device &&
+                    access[index].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE) {
+                    fail(CUDA_ERROR_INVALID_DEVICE,
+                         "A device's access to its own pool cannot be taken away");
+                }
+                pool->access[device.ordinal] = access[index].flags;
+            }
+        },
+        handle, access, count);
+}
+
+CUDAMOD_API cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle,
+                               CUmemLocation* location) {
+    return locked_call(
+        "cuMemPoolGetAccess",
+        [&] {
+            require_pointer(flags, "the flags");
+            require_pointer(location, "the location");
+            const auto pool = find_pool(handle);
+            const Device& device = device_at(location->id);
+            const auto given = pool->access.find(device.ordinal);
+            *flags = &device == pool->device       ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                     : given == pool->access.end() ? CU_MEM_ACCESS_FLAGS_PROT_NONE
+                                                   : given->second;
+        },
+        flags, handle, location);
+}
+
+CUDAMOD_API cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
+    return locked_call(
+        "cuMemAllocAsync",
+        [&] {
+            require_pointer(address, "the address");
+            const auto pool = find_stream(stream)->context->device->current_pool;
+            allocate_from(*pool, pool, address, bytes);
+        },
+        address, bytes, stream);
+}
+
+CUDAMOD_API cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool handle,
+                                    CUstream stream) {
+    return locked_call(
+        "cuMemAllocFromPoolAsync",
+        [&] {
+            require_pointer(address, "the address");
+            find_stream(stream);
+            const auto pool = find_pool(handle);
+            allocate_from(*pool, pool, address, bytes);
+        },
+        address, bytes, handle, stream);
+}
+
+CUDAMOD_API cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
+    return unlocked_call(
+        "cuMemFreeAsync",
+        [&] {
+            std::unique_lock lock(driver_mutex());
+            const auto stream = find_stream(handle);
+            if (!address) return;
+            const auto allocation = find_allocation(address);
+            if (allocation->kind != MemoryKind::device && !allocation->pool) {
+                fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is not memory of a pool or of cuMemAlloc",
+                     address);
+            }
+            lock.unlock();
+            stream->enqueue([allocation] {
+                std::lock_guard lock(driver_mutex());
+                if (allocation->pool)
+                    release_to_pool(allocation);
+                else
+                    address_space().release(allocation);
+            });
+        },
+        address, handle);
+}

@@ -1,0 +1,90 @@
+#include "emulator/ptx/forms.h"
+
+namespace cudamod::emulator::ptx {
+
+#define NUMBERS "u8|u16|u32|u64|s8|s16|s32|s64|f16|f32|f64"
+#define INTEGERS8 "u8|u16|u32|u64|s8|s16|s32|s64"
+#define STORED "b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64"
+#define SPACES "global|shared|shared::cta|shared::cluster|local|const|param|param::entry|param::func"
+#define STORE_SPACES "global|shared|shared::cta|shared::cluster|local|param|param::func"
+#define EVICTION                                                                                   \
+    "L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate"
+#define EVICTION2 "L2::evict_normal|L2::evict_first|L2::evict_last"
+#define PREFETCH "L2::64B|L2::128B|L2::256B"
+#define SCOPES "cta|cluster|gpu|sys"
+#define ATOMIC_SPACES "global|shared|shared::cta|shared::cluster"
+#define ATOMIC "relaxed|acquire|release|acq_rel? " SCOPES "? " ATOMIC_SPACES "? "
+#define REDUCTION "relaxed|release? " SCOPES "? " ATOMIC_SPACES "? "
+
+void add_data_forms(std::vector<FormRow>& rows) {
+    using enum Family;
+    static constexpr FormRow kRows[] = {
+        {"mov", "pred", "Dp Sp", Move},
+        {"mov", "b16|b32|b64|b128|u16|u32|u64|s16|s32|s64|f32|f64|f16", "D0 S0", Move},
+
+        {"cvt", "rn|rz|rm|rp|rni|rzi|rmi|rpi? ftz? sat? " NUMBERS " " NUMBERS, "D0 S1", Convert},
+        {"cvt", "rn|rz relu? satfinite? f16|bf16 f32", "D0 S1", Convert, 80, 70},
+        {"cvt", "rn|rz relu? satfinite? f16x2|bf16x2 f32", "D0 S1 S1", Convert, 80, 70},
+        {"cvt", "rn|rz|rm|rp|rni|rzi|rmi|rpi? ftz? sat? bf16 " INTEGERS8 "|f16|f64|bf16", "D0 S1", Convert, 90, 78},
+        {"cvt", "rn|rz|rm|rp|rni|rzi|rmi|rpi? ftz? sat? " INTEGERS8 "|f16|f64|f32 bf16", "D0 S1", Convert, 80, 71},
+        {"cvt", "rn|rz|rna relu? satfinite? tf32 f32", "Db32 S1", Convert, 80, 70},
+        {"cvt", "rn satfinite relu? e4m3x2|e5m2x2 f32", "Db16 S1 S1", Convert, 89, 78},
+        {"cvt", "rn satfinite relu? e4m3x2|e5m2x2 f16x2", "Db16 Sb32", Convert, 89, 78},
+        {"cvt", "rn relu? f16x2 e4m3x2|e5m2x2", "Db32 Sb16", Convert, 89, 78},
+        {"cvt", "pack sat u16|s16 s32", "Db32 S1 S1", Convert, 72, 65},
+        {"cvt", "pack sat u8|s8 s32 b32", "Db32 S1 S1 Sb32", Convert, 72, 65},
+
+        {"cvta", "global|shared|shared::cta|shared::cluster|local|const|param|param::entry u32|u64", "D0 S0", Special},
+        {"cvta", "to global|shared|shared::cta|shared::cluster|local|const|param|param::entry u32|u64", "D0 S0", Special},
+        {"isspacep", "global|shared|shared::cta|shared::cluster|local|const|param|param::entry", "Dp Su64", Special},
+        {"mapa", "shared::cluster? u32|u64", "D0 S0 Su32", Special, 90, 78},
+        {"getctarank", "shared::cluster? u32|u64", "Du32 S0", Special, 90, 78},
+        {"activemask", "b32", "Db32", Special},
+
+        {"ld", "weak|volatile? " SPACES "? ca|cg|cs|lu|cv? nc? " EVICTION "? " EVICTION2 "? " PREFETCH "? v2|v4? " STORED,
+         "V0 A", Memory},
+        {"ld", "weak? global? ca|cg|cs? nc? " EVICTION "? " EVICTION2 "? L2::cache_hint " PREFETCH "? v2|v4? " STORED,
+         "V0 A Sb64", Memory, 80, 74},
+        {"ld", "relaxed|acquire " SCOPES " " SPACES "? " EVICTION "? " EVICTION2 "? " PREFETCH "? v2|v4? " STORED, "V0 A", Memory,
+         70, 60},
+        {"ld", "mmio relaxed sys global? " STORED, "V0 A", Memory, 70, 82},
+        {"ldu", "global? v2|v4? " STORED, "V0 A", Memory},
+        {"st", "weak|volatile? " STORE_SPACES "? wb|cg|cs|wt? " EVICTION "? " EVICTION2 "? v2|v4? " STORED, "A U0",
+         Memory},
+        {"st", "weak? global? wb|cg|cs|wt? " EVICTION "? " EVICTION2 "? L2::cache_hint v2|v4? " STORED, "A U0 Sb64",
+         Memory, 80, 74},
+        {"st", "relaxed|release " SCOPES " " STORE_SPACES "? " EVICTION "? " EVICTION2 "? v2|v4? " STORED, "A U0", Memory, 70, 60},
+        {"st", "mmio relaxed sys global? " STORED, "A U0", Memory, 70, 82},
+        {"prefetch", "global|local? L1|L2", "A", Nothing},
+        {"prefetch", "global L2::evict_last|L2::evict_normal", "A", Nothing, 80, 74},
+        {"prefetchu", "L1", "A", Nothing},
+
+        {"atom", ATOMIC "and|or|xor|exch b32|b64", "D0 A S0", Atomic},
+        {"atom", ATOMIC "cas b16|b32|b64", "D0 A S0 S0", Atomic},
+        {"atom", ATOMIC "add u32|s32|u64|f32|f64", "D0 A S0", Atomic},
+        {"atom", ATOMIC "inc|dec u32", "D0 A S0", Atomic},
+        {"atom", ATOMIC "min|max u32|s32|u64|s64", "D0 A S0", Atomic},
+        {"atom", ATOMIC "add noftz f16|f16x2", "D0 A S0", Atomic, 70, 62},
+        {"atom", ATOMIC "add noftz bf16|bf16x2", "D0 A S0", Atomic, 90, 78},
+        {"red", REDUCTION "and|or|xor b32|b64", "A S0", Atomic},
+        {"red", REDUCTION "add u32|s32|u64|f32|f64", "A S0", Atomic},
+        {"red", REDUCTION "inc|dec u32", "A S0", Atomic},
+        {"red", REDUCTION "min|max u32|s32|u64|s64", "A S0", Atomic},
+        {"red", REDUCTION "add noftz f16|f16x2", "A S0", Atomic, 70, 62},
+        {"red", REDUCTION "add noftz bf16|bf16x2", "A S0", Atomic, 90, 78},
+
+        {"membar", "cta|gl|sys", "", Nothing},
+        {"fence", "sc|acq_rel|acquire|release? " SCOPES, "", Nothing, 70, 60},
+        {"fence", "mbarrier_init release cluster", "", Nothing, 90, 80},
+        {"fence", "proxy alias|async|async.global", "", Nothing, 70, 75},
+
+        {"cp", "async ca shared|shared::cta global " PREFETCH "?", "A A I Su32?", Async, 80, 70},
+        {"cp", "async cg shared|shared::cta global " PREFETCH "?", "A A I Su32?", Async, 80, 70},
+        {"cp", "async commit_group", "", Nothing, 80, 70},
+        {"cp", "async wait_group", "I", Nothing, 80, 70},
+        {"cp", "async wait_all", "", Nothing, 80, 70},
+    };
+    rows.insert(rows.end(), std::begin(kRows), std::end(kRows));
+}
+
+}  // namespace cudamod::emulator::ptx

@@ -1,0 +1,32 @@
+/// The handlers of arithmetic and memory instructions, for the machine that this process runs on.
+#pragma once
+
+#include "emulator/ptx/form.h"
+#include "emulator/ptx/code.h"
+
+namespace cudamod::emulator::ptx {
+
+/// Which memory an instruction names. Constant memory is global memory to the interpreter.
+enum class Where : std::uint8_t { Global, Shared, Local, Generic };
+
+/// Memory instructions: slots 0..7 hold the values, this one the 64-bit address.
+constexpr unsigned kAddressSlot = 8;
+
+struct InstructionSet {
+    /// Integer, Logic, Float, Half, Approximate, Compare and Convert. Null: no such combination.
+    Handler (*arithmetic)(const Form& form);
+    /// What arithmetic handlers expect in Instruction::extra, and in ::immediate.
+    std::uint32_t (*settings)(const Form& form);
+    Handler (*load)(unsigned bytes, unsigned vector, Where where);
+    Handler (*store)(unsigned bytes, unsigned vector, Where where);
+    /// Kernel parameters: one value for all lanes, at Instruction::immediate.
+    Handler (*load_parameter)(unsigned bytes, unsigned vector);
+    /// slots[0] = slots[1], truncated or extended between register widths.
+    Handler (*resize)(unsigned to_bytes, unsigned from_bytes, bool sign_extend);
+    /// slots[0] = slots[1] + immediate, 64 bits.
+    Handler add_immediate;
+};
+
+const InstructionSet& instruction_set();
+
+}  // namespace cudamod::emulator::ptx

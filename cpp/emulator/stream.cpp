@@ -1,0 +1,261 @@
+#include "emulator/stream.h"
+
+#include "emulator/call.h"
+#include "emulator/device.h"
+#include "emulator/event.h"
+#include "emulator/objects.h"
+
+#include <algorithm>
+#include <atomic>
+
+namespace cudamod::emulator {
+namespace {
+
+std::atomic<unsigned long long> next_stream_id{1};
+
+std::shared_ptr<Stream> make_stream(const std::shared_ptr<Context>& context, StreamKind kind,
+                                    unsigned flags, int priority) {
+    auto stream = std::make_shared<Stream>();
+    stream->context = context;
+    stream->kind = kind;
+    stream->flags = flags;
+    stream->priority = std::clamp(priority, kGreatestPriority, kLeastPriority);
+    stream->id = next_stream_id++;
+    return stream;
+}
+
+std::shared_ptr<Stream> thread_stream(const std::shared_ptr<Context>& context) {
+    auto& stream = context->thread_streams[thread_number()];
+    if (!stream) stream = make_stream(context, StreamKind::per_thread, 0, 0);
+    return stream;
+}
+
+} // namespace
+
+void Stream::enqueue(const Task& task) {
+    std::lock_guard run(running_);
+    if (kind == StreamKind::legacy) {
+        std::unique_lock gate(context->legacy_gate);
+        if (!context->faulted) task();
+    } else if (blocking()) {
+        std::shared_lock gate(context->legacy_gate);
+        if (!context->faulted) task();
+    } else if (!context->faulted) {
+        task();
+    }
+}
+
+void Stream::wait() {
+    std::lock_guard run(running_);
+    if (kind == StreamKind::legacy) std::unique_lock gate(context->legacy_gate);
+}
+
+void Stream::await(const std::shared_ptr<Mark>& mark) {
+    // Outside of the queue's locks: the stream that reaches the mark may need them.
+    if (mark) mark->wait();
+}
+
+bool Stream::idle() {
+    if (!running_.try_lock()) return false;
+    running_.unlock();
+    return true;
+}
+
+std::shared_ptr<Stream> legacy_stream(const std::shared_ptr<Context>& context) {
+    if (!context->legacy_stream)
+        context->legacy_stream = make_stream(context, StreamKind::legacy, 0, 0);
+    return context->legacy_stream;
+}
+
+std::shared_ptr<Stream> find_stream(CUstream handle) {
+    if (!handle || handle == CU_STREAM_LEGACY) return legacy_stream(current_context());
+    if (handle == CU_STREAM_PER_THREAD) return thread_stream(current_context());
+    auto stream = objects().streams.find(handle);
+    if (!stream) {
+        fail(CUDA_ERROR_INVALID_HANDLE, "Stream %p %s", static_cast<void*>(handle),
+             objects().streams.is_stale(handle) ? "was destroyed" : "does not exist");
+    }
+    require_healthy(*stream->context);
+    return stream;
+}
+
+std::vector<std::shared_ptr<Stream>> streams_of(const std::shared_ptr<Context>& context) {
+    std::lock_guard lock(driver_mutex());
+    std::vector<std::shared_ptr<Stream>> all;
+    if (context->legacy_stream) all.push_back(context->legacy_stream);
+    for (const auto& [thread, stream] : context->thread_streams)
+        all.push_back(stream);
+    for (CUstream handle : context->streams)
+        all.push_back(objects().streams.find(handle));
+    return all;
+}
+
+} // namespace cudamod::emulator
+
+using namespace cudamod::emulator;
+
+namespace {
+
+void create(CUstream* handle, unsigned flags, int priority) {
+    require_pointer(handle, "the stream");
+    if (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) {
+        fail(CUDA_ERROR_INVALID_VALUE, "Stream flags 0x%x are unknown", flags);
+    }
+    const auto context = current_context();
+    auto stream = make_stream(context, StreamKind::created, flags, priority);
+    stream->handle = objects().streams.insert(stream);
+    context->streams.push_back(stream->handle);
+    *handle = stream->handle;
+}
+
+std::shared_ptr<Stream> find_locked(CUstream handle) {
+    std::lock_guard lock(driver_mutex());
+    return find_stream(handle);
+}
+
+} // namespace
+
+CUDAMOD_API cuStreamCreate(CUstream* stream, unsigned int flags) {
+    return locked_call("cuStreamCreate", [&] { create(stream, flags, 0); }, stream, flags);
+}
+
+CUDAMOD_API cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int priority) {
+    return locked_call(
+        "cuStreamCreateWithPriority", [&] { create(stream, flags, priority); }, stream, flags,
+        priority);
+}
+
+CUDAMOD_API cuStreamDestroy_v2(CUstream handle) {
+    return locked_call(
+        "cuStreamDestroy",
+        [&] {
+            if (is_default_stream(handle))
+                fail(CUDA_ERROR_INVALID_HANDLE, "A default stream cannot be destroyed");
+            const auto stream = find_stream(handle);
+            auto& streams = stream->context->streams;
+            streams.erase(std::remove(streams.begin(), streams.end(), handle), streams.end());
+            objects().streams.erase(handle);
+        },
+        handle);
+}
+CUDAMOD_API_ALIAS(cuStreamDestroy, cuStreamDestroy_v2);
+
+CUDAMOD_API cuStreamGetCtx(CUstream handle, CUcontext* context) {
+    return locked_call(
+        "cuStreamGetCtx",
+        [&] {
+            require_pointer(context, "the context");
+            *context = find_stream(handle)->context->handle;
+        },
+        handle, context);
+}
+
+CUDAMOD_API cuStreamGetCtx_v2(CUstream handle, CUcontext* context, CUgreenCtx* green) {
+    return locked_call(
+        "cuStreamGetCtx",
+        [&] {
+            require_pointer(context, "the context");
+            *context = find_stream(handle)->context->handle;
+            if (green) *green = nullptr;
+        },
+        handle, context, green);
+}
+
+CUDAMOD_API cuStreamGetDevice(CUstream handle, CUdevice* device) {
+    return locked_call(
+        "cuStreamGetDevice",
+        [&] {
+            require_pointer(device, "the device");
+            *device = find_stream(handle)->context->device->ordinal;
+        },
+        handle, device);
+}
+
+CUDAMOD_API cuStreamGetFlags(CUstream handle, unsigned int* flags) {
+    return locked_call(
+        "cuStreamGetFlags",
+        [&] {
+            require_pointer(flags, "the flags");
+            *flags = find_stream(handle)->flags;
+        },
+        handle, flags);
+}
+
+CUDAMOD_API cuStreamGetId(CUstream handle, unsigned long long* id) {
+    return locked_call(
+        "cuStreamGetId",
+        [&] {
+            require_pointer(id, "the id");
+            *id = find_stream(handle)->id;
+        },
+        handle, id);
+}
+
+CUDAMOD_API cuStreamGetPriority(CUstream handle, int* priority) {
+    return locked_call(
+        "cuStreamGetPriority",
+        [&] {
+            require_pointer(priority, "the priority");
+            *priority = find_stream(handle)->priority;
+        },
+        handle, priority);
+}
+
+CUDAMOD_API cuStreamQuery(CUstream handle) {
+    return unlocked_call(
+        "cuStreamQuery",
+        [&] {
+            const auto stream = find_locked(handle);
+            if (!stream->idle()) return CUDA_ERROR_NOT_READY;
+            std::lock_guard lock(driver_mutex());
+            notice_fault(*stream->context);
+            return CUDA_SUCCESS;
+        },
+        handle);
+}
+
+CUDAMOD_API cuStreamSynchronize(CUstream handle) {
+    return unlocked_call(
+        "cuStreamSynchronize",
+        [&] {
+            const auto stream = find_locked(handle);
+            stream->wait();
+            std::lock_guard lock(driver_mutex());
+            notice_fault(*stream->context);
+        },
+        handle);
+}
+
+CUDAMOD_API cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
+    return unlocked_call(
+        "cuLaunchHostFunc",
+        [&] {
+            if (!function) fail(CUDA_ERROR_INVALID_VALUE, "The host function must not be NULL");
+            find_locked(handle)->enqueue([=] {
+                const CallbackScope inside;
+                function(data);
+            });
+        },
+        handle, function, data);
+}
+
+CUDAMOD_API cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* data,
+                                unsigned int flags) {
+    return unlocked_call(
+        "cuStreamAddCallback",
+        [&] {
+            if (!callback) fail(CUDA_ERROR_INVALID_VALUE, "The callback must not be NULL");
+            if (flags) fail(CUDA_ERROR_INVALID_VALUE, "Flags must be 0, not %u", flags);
+            find_locked(handle)->enqueue([=] {
+                const CallbackScope inside;
+                callback(handle, CUDA_SUCCESS, data);
+            });
+        },
+        handle, callback, data, flags);
+}
+
+CUDAMOD_API cuStreamAttachMemAsync(CUstream handle, CUdeviceptr address, size_t bytes,
+                                   unsigned int flags) {
+    return locked_call(
+        "cuStreamAttachMemAsync", [&] { find_stream(handle); }, handle, address, bytes, flags);
+}

@@ -1,0 +1,302 @@
+"""Control over the emulated driver: what it was asked, what it launched, what shall fail, what is alive.
+
+Everything here concerns the emulated driver that ``cudamod.driver`` opened in this process (it is
+opened by the first call); with another driver every function raises :class:`NotEmulatedError`.
+What has to be known before the driver starts is chosen by environment variables:
+
+``CUDAMOD_EMULATOR_DEVICES`` (``sm_90,sm_80``), ``CUDAMOD_EMULATOR_MEMORY`` (bytes per device, with
+K, M or G), ``CUDAMOD_EMULATOR_DRIVER_VERSION`` (13000), ``CUDAMOD_EMULATOR_MANNER`` (``strict`` or
+``faithful``), ``CUDAMOD_EMULATOR_NULL_LAUNCH=1``, ``CUDAMOD_EMULATOR_SEED``,
+``CUDAMOD_EMULATOR_THREADS``, ``CUDAMOD_EMULATOR_FAIL`` (``cuMemAlloc:2:2``: the second call answers
+2), ``CUDAMOD_EMULATOR_JOURNAL=1``, ``CUDAMOD_EMULATOR_LEAKS=1`` and ``CUDAMOD_EMULATOR_QUIET=1``.
+
+::
+
+    with cudamod.emulator.recording():
+        launch(stream, config, kernel, buffer, 3)
+    assert cudamod.emulator.launches()[-1].kernel == "saxpy"
+    cudamod.emulator.inject("cuMemAlloc", nth=1, status=2)
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import cffi
+
+__all__ = [
+    "Behaviour",
+    "Call",
+    "EmulatedDevice",
+    "Launch",
+    "NotEmulatedError",
+    "behaviours",
+    "counts",
+    "devices",
+    "inject",
+    "injections_left",
+    "journal",
+    "launches",
+    "null_launch",
+    "null_launches",
+    "open_control",
+    "recording",
+    "reset",
+    "start_recording",
+    "stop_recording",
+]
+
+_CONTROL_VERSION = 1
+
+_DECLARATIONS = """
+int cudamodEmulatorControlVersion(void);
+typedef struct {
+    uint64_t index; uint64_t thread; const char* call; const char* arguments; int status;
+} CudamodEmulatorCall;
+void cudamodEmulatorJournal(int on);
+void cudamodEmulatorClearJournal(void);
+size_t cudamodEmulatorJournalSize(void);
+int cudamodEmulatorReadCall(size_t position, CudamodEmulatorCall* call);
+typedef struct {
+    uint64_t index; const char* kernel; int device;
+    uint32_t grid[3]; uint32_t block[3]; uint32_t cluster[3];
+    uint32_t dynamic_shared; int cooperative; uint64_t stream;
+    const unsigned char* parameters; size_t parameter_bytes;
+    const uint32_t* offsets; const uint32_t* sizes; size_t parameter_count;
+} CudamodEmulatorLaunch;
+void cudamodEmulatorRecordLaunches(int on);
+void cudamodEmulatorClearLaunches(void);
+size_t cudamodEmulatorLaunchCount(void);
+int cudamodEmulatorReadLaunch(size_t position, CudamodEmulatorLaunch* launch);
+int cudamodEmulatorInject(const char* call, uint64_t nth, int status);
+void cudamodEmulatorClearInjections(void);
+size_t cudamodEmulatorInjectionsLeft(void);
+int cudamodEmulatorLiveCount(size_t position, const char** family, size_t* count);
+void cudamodEmulatorNullLaunch(int on);
+uint64_t cudamodEmulatorNullLaunches(void);
+int cudamodEmulatorDevice(size_t ordinal, const char** architecture, const char** name);
+void cudamodEmulatorReset(void);
+int cudamodEmulatorBehaviour(
+    size_t position, const char** topic, const char** basis, const char** behaviour);
+"""
+
+_ffi = cffi.FFI()
+_ffi.cdef(_DECLARATIONS)
+_opened: Any = None
+
+
+class NotEmulatedError(RuntimeError):
+    """The driver that is open is not the emulated one."""
+
+
+@dataclass(frozen=True)
+class EmulatedDevice:
+    """A device of the emulated driver."""
+
+    ordinal: int
+    architecture: str  #: ``"sm_90"``
+    name: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """One driver call, as the journal has it."""
+
+    index: int  #: counts from 0 since the last clear
+    thread: int  #: the operating system's thread id
+    name: str  #: without version suffix
+    arguments: str
+    status: int
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch that the driver accepted."""
+
+    index: int  #: counts from 0 since the last clear
+    kernel: str
+    device: int
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]  #: zeros without a cluster
+    dynamic_shared: int
+    cooperative: bool
+    stream: int  #: as the caller gave it
+    parameters: tuple[bytes, ...]  #: the bytes of each parameter, copied at the launch
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """A row of the table that says what the emulated driver does and how that is known."""
+
+    topic: str
+    basis: str  #: ``"measured"`` on a card, ``"documented"`` by NVIDIA, or ``"assumed"``
+    text: str
+
+
+def open_control(path: str) -> Any:
+    """The control functions of the emulated driver at ``path``, as a CFFI library.
+
+    Raises NotEmulatedError when the library there is another driver, or another version of it.
+    """
+    library: Any = _ffi.dlopen(path)
+    try:
+        found = library.cudamodEmulatorControlVersion()
+    except AttributeError:
+        raise NotEmulatedError(f"the driver {path} is not the emulated driver") from None
+    if found != _CONTROL_VERSION:
+        raise NotEmulatedError(
+            f"the emulated driver {path} has control interface {found}, needed {_CONTROL_VERSION}"
+        )
+    return library
+
+
+def _control() -> Any:
+    global _opened
+    if _opened is None:
+        from cudamod import _core
+
+        _opened = open_control(_core.driver_open()["path"])
+    return _opened
+
+
+def _text(value: Any) -> str:
+    return _ffi.string(value).decode(errors="replace")
+
+
+def devices() -> list[EmulatedDevice]:
+    """The devices, as ``CUDAMOD_EMULATOR_DEVICES`` chose them."""
+    architecture, name = _ffi.new("const char**"), _ffi.new("const char**")
+    found: list[EmulatedDevice] = []
+    while _control().cudamodEmulatorDevice(len(found), architecture, name):
+        found.append(EmulatedDevice(len(found), _text(architecture[0]), _text(name[0])))
+    return found
+
+
+def start_recording(*, clear: bool = True) -> None:
+    """Start the journal of calls and the launch recorder; both are off otherwise.
+
+    They keep the newest million calls and 65,536 launches. With ``clear=False`` what is there stays.
+    """
+    control = _control()
+    if clear:
+        control.cudamodEmulatorClearJournal()
+        control.cudamodEmulatorClearLaunches()
+    control.cudamodEmulatorJournal(1)
+    control.cudamodEmulatorRecordLaunches(1)
+
+
+def stop_recording() -> None:
+    """Stop the journal and the launch recorder; what they have stays readable."""
+    control = _control()
+    control.cudamodEmulatorJournal(0)
+    control.cudamodEmulatorRecordLaunches(0)
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[None]:
+    """Record the calls and launches of a ``with`` block."""
+    start_recording()
+    try:
+        yield
+    finally:
+        stop_recording()
+
+
+def journal() -> list[Call]:
+    """The recorded driver calls, oldest first."""
+    control, entry = _control(), _ffi.new("CudamodEmulatorCall*")
+    calls: list[Call] = []
+    while control.cudamodEmulatorReadCall(len(calls), entry):
+        calls.append(
+            Call(entry.index, entry.thread, _text(entry.call), _text(entry.arguments), entry.status)
+        )
+    return calls
+
+
+def launches() -> list[Launch]:
+    """The recorded launches, oldest first. Null launches are not among them."""
+    control, entry = _control(), _ffi.new("CudamodEmulatorLaunch*")
+    found: list[Launch] = []
+    while control.cudamodEmulatorReadLaunch(len(found), entry):
+        data = bytes(_ffi.buffer(entry.parameters, entry.parameter_bytes))
+        spans = [
+            (entry.offsets[index], entry.sizes[index]) for index in range(entry.parameter_count)
+        ]
+        found.append(
+            Launch(
+                index=entry.index,
+                kernel=_text(entry.kernel),
+                device=entry.device,
+                grid=_triple(entry.grid),
+                block=_triple(entry.block),
+                cluster=_triple(entry.cluster),
+                dynamic_shared=entry.dynamic_shared,
+                cooperative=bool(entry.cooperative),
+                stream=entry.stream,
+                parameters=tuple(data[offset : offset + size] for offset, size in spans),
+            )
+        )
+    return found
+
+
+def _triple(values: Any) -> tuple[int, int, int]:
+    return values[0], values[1], values[2]
+
+
+def inject(call: str, nth: int = 1, status: int = 999) -> None:
+    """Make the ``nth`` call of ``call`` from now on answer ``status`` without running.
+
+    ``call`` is a driver function's name without version suffix (``"cuMemAlloc"``), or ``"*"`` for
+    any call. Raises ValueError for an empty name, ``nth`` below 1 or a ``status`` that is no error.
+    """
+    if not _control().cudamodEmulatorInject(call.encode(), max(nth, 0), status):
+        raise ValueError(f"cannot inject {call!r}, nth={nth}, status={status}")
+
+
+def injections_left() -> int:
+    """How many injected failures have not happened yet."""
+    return int(_control().cudamodEmulatorInjectionsLeft())
+
+
+def counts() -> dict[str, int]:
+    """Live objects by family: contexts, streams, events, libraries, memory and so on."""
+    family, count = _ffi.new("const char**"), _ffi.new("size_t*")
+    found: dict[str, int] = {}
+    while _control().cudamodEmulatorLiveCount(len(found), family, count):
+        found[_text(family[0])] = count[0]
+    return found
+
+
+def null_launch(on: bool) -> None:
+    """Swallow launches: they are counted and return at once.
+
+    This works on a driver that is open already, at the cost of its ordinary call; benchmarks set
+    ``CUDAMOD_EMULATOR_NULL_LAUNCH=1`` instead, which installs an entry point that does nothing else.
+    """
+    _control().cudamodEmulatorNullLaunch(int(on))
+
+
+def null_launches() -> int:
+    """How many launches were swallowed."""
+    return int(_control().cudamodEmulatorNullLaunches())
+
+
+def reset() -> None:
+    """Back to a fresh start: recording off and empty, nothing injected, faults of contexts forgotten.
+
+    Objects stay alive. A real context cannot be healed after a fault; this is for tests.
+    """
+    _control().cudamodEmulatorReset()
+
+
+def behaviours() -> list[Behaviour]:
+    """The table of behaviours and their basis, which the documentation prints."""
+    topic, basis, text = (_ffi.new("const char**") for _ in range(3))
+    found: list[Behaviour] = []
+    while _control().cudamodEmulatorBehaviour(len(found), topic, basis, text):
+        found.append(Behaviour(_text(topic[0]), _text(basis[0]), _text(text[0])))
+    return found

@@ -1,0 +1,34 @@
+"""The emulated driver as a fixture: one per process, and one that starts each test afresh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from emulated_driver_api import EmulatedDriver, find_driver
+
+
+@pytest.fixture(scope="session")
+def shared_driver() -> EmulatedDriver:
+    path = find_driver()
+    if path is None:
+        pytest.fail("no emulated driver: install the package or set CUDAMOD_TEST_EMULATED_DRIVER")
+    return EmulatedDriver(path)
+
+
+@pytest.fixture
+def driver(shared_driver: EmulatedDriver) -> Iterator[EmulatedDriver]:
+    """The driver without injected failures, faults, recordings and current context."""
+    shared_driver.library.cudamodEmulatorReset()
+    yield shared_driver
+    shared_driver.library.cudamodEmulatorReset()
+    shared_driver.status("cuCtxSetCurrent", None)
+
+
+@pytest.fixture
+def current(driver: EmulatedDriver) -> Iterator[EmulatedDriver]:
+    """The driver with device 0's primary context current; the context ends with the test."""
+    driver.make_current()
+    yield driver
+    driver.library.cudamodEmulatorReset()
+    driver.call("cuDevicePrimaryCtxRelease", 0)

@@ -1,0 +1,74 @@
+"""Builds the native test programs once and runs each as a test of its own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+DATA = HERE.parent / "data"
+FOLDERS = ("formats", "ptx")
+
+
+def sources() -> list[str]:
+    return sorted(
+        f"{folder}-{source.stem}"
+        for folder in FOLDERS
+        for source in (HERE / folder).glob("test_*.cpp")
+    )
+
+
+def run(command: list[str]) -> None:
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        pytest.fail(f"{' '.join(command)}: exit status {done.returncode}\n{done.stdout[-8000:]}")
+
+
+@pytest.fixture(scope="session")
+def build(pytestconfig: pytest.Config) -> Path:
+    """The folder with the built programs; kept between runs, so that only changes are compiled."""
+    for tool in ("cmake", "ninja"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"native tests need {tool}")
+    assert pytestconfig.cache is not None
+    folder = pytestconfig.cache.mkdir("cudamod-native")
+    run(
+        ["cmake", "-S", str(HERE), "-B", str(folder), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug"]
+    )
+    run(["cmake", "--build", str(folder), "-j2"])
+    return folder
+
+
+def write_facts(target: Path) -> None:
+    """driver.json as lines of words; an image of which only the driver's numbers are kept is left out."""
+    recorded = json.loads((DATA / "h200" / "driver.json").read_text())
+    lines: list[str] = []
+    for image, about in sorted(recorded["images"].items()):
+        if not (DATA / "h200" / image).exists():
+            continue
+        for name, facts in about.get("kernels", {}).items():
+            lines.append(f"kernel {image} {name}")
+            for number in range(19):
+                value = facts[f"attr{number}"]
+                if isinstance(value, int):
+                    lines.append(f"attribute {number} {value}")
+            lines += [f"parameter {offset} {size}" for offset, size in facts["params"]]
+            for case, blocks in facts["occ"].items():
+                lines.append(f"occupancy {case.replace(',', ' ')} {blocks}")
+            lines.append("potential {} {}".format(*facts["potential"]))
+            lines += [f"available {blocks} {size}" for blocks, size in facts["avail_dyn"].items()]
+    target.write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("program", sources())
+def test_native(program: str, build: Path, tmp_path: Path) -> None:
+    arguments = [str(DATA)]
+    if program == "formats-test_driver_facts":
+        facts = tmp_path / "facts.txt"
+        write_facts(facts)
+        arguments.append(str(facts))
+    run([str(build / program), *arguments])
