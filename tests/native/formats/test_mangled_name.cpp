@@ -140,7 +140,8 @@ void check_names() {
 /// A short name that stands for a text of 2^60 characters must end soon, without it.
 void check_explosion() {
     std::string nested = "1A";
-    for (int i = 0; i < 100'000; ++i) nested = "P" + nested;
+    for (int i = 0; i < 100'000; ++i)
+        nested = "P" + nested;
     CHECK_EQ(types_of("_Z1k" + nested), "none");
     std::string doubling = "_Z1k1A"; // each class has the one before it twice, as S_, S1_, S3_, ...
     std::string last = "S_";
