@@ -100,9 +100,14 @@ def test_failures_from_the_environment(driver: EmulatedDriver) -> None:
 driver.make_current()
 print([driver.status("cuStreamCreate", ctypes.byref(Pointer()), 0) for _ in range(3)])
 """
-    done = run_script(driver.path, script, CUDAMOD_EMULATOR_FAIL="cuStreamCreate:2:2,cuStreamCreate:3:999")
+    done = run_script(
+        driver.path, script, CUDAMOD_EMULATOR_FAIL="cuStreamCreate:2:2,cuStreamCreate:3:999"
+    )
     assert done.stdout.strip() == "[0, 2, 999]"
-    assert "cannot be read" in run_script(driver.path, script, CUDAMOD_EMULATOR_FAIL="cuStreamCreate").stderr
+    assert (
+        "cannot be read"
+        in run_script(driver.path, script, CUDAMOD_EMULATOR_FAIL="cuStreamCreate").stderr
+    )
 
 
 def test_live_counts(current: EmulatedDriver, control: Any) -> None:

@@ -67,7 +67,11 @@ def test_each_row_is_found_at_its_version(driver: EmulatedDriver) -> None:
 
 
 def test_the_newest_abi_up_to_the_version_asked(driver: EmulatedDriver) -> None:
-    for asked, symbol in ((11039, "cuCtxCreate_v2"), (12040, "cuCtxCreate_v3"), (99999, "cuCtxCreate_v4")):
+    for asked, symbol in (
+        (11039, "cuCtxCreate_v2"),
+        (12040, "cuCtxCreate_v3"),
+        (99999, "cuCtxCreate_v4"),
+    ):
         assert query(driver, b"cuCtxCreate", asked)[1] == address_of(driver, symbol)
 
 

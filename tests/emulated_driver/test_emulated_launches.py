@@ -215,7 +215,10 @@ def test_sass_is_never_executed(current: EmulatedDriver) -> None:
 def test_a_fatbin_has_attributes_from_its_cubin_and_runs_its_ptx(current: EmulatedDriver) -> None:
     library = current.load((DATA / "fatbins" / "saxpy.none.fatbin").read_bytes())
     kernel = current.kernel(library, b"saxpy")
-    x, y = current.upload(struct.pack("4f", 1, 2, 3, 4)), current.upload(struct.pack("4f", *[1] * 4))
+    x, y = (
+        current.upload(struct.pack("4f", 1, 2, 3, 4)),
+        current.upload(struct.pack("4f", *[1] * 4)),
+    )
     arguments = [
         ctypes.c_int(4),
         ctypes.c_float(2),
@@ -349,7 +352,9 @@ assert driver.status("cuCtxSynchronize") == 700
 driver.make_current(1)
 assert words(driver, memory, 1) == (1,)
 """
-    script = script.replace("driver.make_current(1)\nassert", "driver.call('cuCtxSetCurrent', peer)\nassert")
+    script = script.replace(
+        "driver.make_current(1)\nassert", "driver.call('cuCtxSetCurrent', peer)\nassert"
+    )
     done = run_script(driver.path, script, CUDAMOD_EMULATOR_DEVICES="sm_90,sm_90")
     assert done.returncode == 0, done.stderr
 
@@ -397,5 +402,3 @@ def test_several_threads_launch_at_once(current: EmulatedDriver, add: Pointer) -
     current.call("cuCtxSynchronize")
     assert failed == []
     assert words(current, memory, 64) == (200,) * 64
-
-

@@ -50,7 +50,9 @@ def test_elapsed_time(current: EmulatedDriver) -> None:
         current.call("cuEventRecord", event, None)
     current.call("cuEventElapsedTime", ctypes.byref(time), start, end)
     assert 0 <= time.value < 1000
-    assert current.status("cuEventElapsedTime", ctypes.byref(time), start, untimed) == INVALID_HANDLE
+    assert (
+        current.status("cuEventElapsedTime", ctypes.byref(time), start, untimed) == INVALID_HANDLE
+    )
     current.call("cuEventQuery", end)
     current.call("cuEventSynchronize", end)
     current.call("cuStreamWaitEvent", None, end, 0)
