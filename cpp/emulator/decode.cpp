@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::uint32_t kMostThreads = 1024;
 
-// Registers of PTX are an estimate. With no more than this it never forbids a block that the card might run.
+// Registers of PTX are an estimate. With no more than this it never forbids a block that the card
+// might run.
 constexpr std::uint32_t kMostEstimatedRegisters = 64;
 
 /// The newest PTX version of a driver, 90 for 9.0 (the PTX ISA's release history).
