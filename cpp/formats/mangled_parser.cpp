@@ -250,15 +250,13 @@ class Parser {
         const bool outer_special = special_member_;
         const Encoding function = parse_encoding();
         special_member_ = outer_special;
-        if (function.name == kFailed || function.function == kFailed || !accept("E")) {
-            return kFailed;
-        }
+        if (function.name == kFailed || !accept("E")) return kFailed;
         const int entity = parse_name();
         if (entity == kFailed || !skip_discriminator()) return kFailed;
         MangledNode local{Kind::Local, ""};
         local.first = function.name;
         local.second = entity;
-        local.children = {function.function};
+        if (function.function != kFailed) local.children = {function.function};
         return add(std::move(local));
     }
 
@@ -325,6 +323,8 @@ class Parser {
 
     // --- templates ---
     int parse_template(int name) {
+        const Kind kind = tree_[name].kind;
+        if (kind != Kind::Name && kind != Kind::Nested && kind != Kind::Parameter) return kFailed;
         MangledNode node{Kind::Template, ""};
         node.first = name;
         if (!parse_arguments("I", node.children)) return kFailed;
@@ -456,7 +456,7 @@ class Parser {
         case 'T': {
             const int parameter = substitutable(parse_template_parameter());
             if (parameter == kFailed || peek() != 'I') return parameter;
-            return kFailed; // a template template parameter: what it stands for isn't substituted
+            return substitutable(parse_template(parameter));
         }
         case 'S':
             return parse_substituted();
@@ -506,8 +506,13 @@ class Parser {
                 break;
             }
         }
-        const bool function = peek() == 'F' || text_.substr(at_, 3) == "DoF";
-        const int target = function ? parse_function() : parse_type();
+        if (peek() == 'F' || text_.substr(at_, 3) == "DoF") {
+            const int function = parse_function();
+            if (function == kFailed) return kFailed;
+            tree_.nodes[static_cast<std::size_t>(function)].text.insert(0, text);
+            return substitutable(function);
+        }
+        const int target = parse_type();
         return target == kFailed ? kFailed
                                  : substitutable(add(Kind::Qualified, std::move(text), target));
     }

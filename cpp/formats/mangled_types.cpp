@@ -1,5 +1,7 @@
 #include "formats/mangled_types.h"
 
+#include <algorithm>
+
 namespace cudamod::formats {
 namespace {
 
@@ -146,9 +148,12 @@ bool MangledTypes::spell(int node, std::size_t element, std::string declarator, 
         break;
     case Kind::Local:
         if (!spell(at.first, element, {}, out)) return false;
-        out += '(';
-        if (!spell_list(tree_[at.children[0]].children, 1, element, out)) return false;
-        out += ")::";
+        if (!at.children.empty()) { // main has no types in its name
+            out += '(';
+            if (!spell_list(tree_[at.children[0]].children, 1, element, out)) return false;
+            out += ')';
+        }
+        out += "::";
         if (!spell(at.second, element, {}, out)) return false;
         break;
     case Kind::Nested:
@@ -166,8 +171,9 @@ bool MangledTypes::spell(int node, std::size_t element, std::string declarator, 
         if (!spell(at.first, element, {}, out)) return false;
         out += " _Complex";
         break;
-    case Kind::Qualified:
-        return spell(at.first, element, at.text + declarator, out);
+    case Kind::Qualified: // const of a const T, through a template parameter, is said once
+        if (!declarator.starts_with(at.text)) declarator = at.text + declarator;
+        return spell(at.first, element, std::move(declarator), out);
     case Kind::Pointer: {
         const int target = resolve(at.first, element);
         if (target < 0) return false;
@@ -235,6 +241,26 @@ bool MangledTypes::is_closure(int node) {
     return true;
 }
 
+bool MangledTypes::mentions_parameter(int node) {
+    Deeper deeper(depth_);
+    if (node < 0) return false;
+    if (!visit()) return true;
+    const auto& at = tree_[node];
+    if (at.kind == Kind::Parameter || mentions_parameter(at.first) ||
+        mentions_parameter(at.second)) {
+        return true;
+    }
+    return std::any_of(at.children.begin(), at.children.end(),
+                       [&](int child) { return mentions_parameter(child); });
+}
+
+/// "typename Box<T>::type", or "W<T>" of a template template parameter, which may be an alias: any type may be meant.
+bool MangledTypes::is_dependent_member(int node) {
+    if (tree_[node].kind == Kind::Template) node = tree_[node].first;
+    if (tree_[node].kind == Kind::Parameter) return true;
+    return tree_[node].kind == Kind::Nested && mentions_parameter(tree_[node].first);
+}
+
 std::optional<ScalarType> MangledTypes::classify(int node, std::size_t element) {
     Deeper deeper(depth_);
     if (!visit()) return std::nullopt;
@@ -261,7 +287,7 @@ std::optional<ScalarType> MangledTypes::classify(int node, std::size_t element) 
     case Kind::Nested:
     case Kind::Local:
     case Kind::Template: {
-        if (is_closure(node)) return ScalarType::Unknown;
+        if (is_closure(node) || is_dependent_member(node)) return ScalarType::Unknown;
         std::string text;
         if (!spell(node, element, {}, text)) return std::nullopt;
         for (const auto& known : kKnownClasses) {

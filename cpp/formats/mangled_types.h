@@ -17,7 +17,7 @@ struct MangledNode {
         Closure,  ///< a lambda, number index, with signature first; or an unnamed type, where first
                   ///< is -1
         Nested,   ///< first::second
-        Local,    ///< second inside function first, whose Function node is children[0]
+        Local,    ///< second inside function first, whose Function node is children[0], if it has one
         Template, ///< first<children>
         Builtin,  ///< text, scalar
         Qualified,     ///< first with text (" const", ...) behind it
@@ -85,6 +85,8 @@ class MangledTypes {
     bool spell_one(int node, std::size_t element, bool& any, std::string& out);
     std::optional<ScalarType> classify(int node, std::size_t element);
     bool is_closure(int node);
+    bool mentions_parameter(int node);
+    bool is_dependent_member(int node);
 
     const MangledTree& tree_;
     std::size_t visits_ = 0;

@@ -1,0 +1,37 @@
+/// The environment variables: each name is written here, and only here.
+#pragma once
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+namespace cudamod::driver {
+
+struct Variable {
+    const char* name;
+    const char* values;
+    const char* meaning;
+};
+
+inline constexpr Variable kDriverVariable{
+    "CUDAMOD_DRIVER", "auto, emulated, or a path",
+    "the driver to open: the installed one, the emulated one, or the library at a path"};
+
+inline constexpr Variable kGilVariable{
+    "CUDAMOD_GIL", "release or hold",
+    "whether launches let the interpreter lock go around the driver call, unless a launcher says"};
+
+inline constexpr Variable kUnloadVariable{
+    "CUDAMOD_UNLOAD", "deferred, now or never",
+    "when a library whose last handle is gone is unloaded: at the next safe point, at once, or not at all"};
+
+inline constexpr Variable kVariables[] = {kDriverVariable, kGilVariable, kUnloadVariable};
+
+/// The variable's value now; unset and empty are the same.
+inline std::optional<std::string> read(const Variable& variable) {
+    const char* const value = std::getenv(variable.name);
+    if (value == nullptr || *value == '\0') return std::nullopt;
+    return value;
+}
+
+} // namespace cudamod::driver

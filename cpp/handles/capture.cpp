@@ -1,0 +1,69 @@
+#include "driver/status.h"
+#include "driver/table.h"
+#include "handles/library.h"
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace cudamod::handles {
+
+namespace {
+
+/// Which libraries each capture in progress has retained already, so that a loop of launches retains once.
+struct Retained {
+    std::mutex mutex;
+    std::unordered_map<cuuint64_t, std::unordered_set<CUlibrary>> by_capture;
+};
+
+Retained& retained() {
+    static auto* instance = new Retained;
+    return *instance;
+}
+
+// Captures end without telling us; their ids are never reused, so forgetting one costs a second reference.
+constexpr std::size_t kRememberedCaptures = 64;
+
+bool first_in(cuuint64_t capture, CUlibrary library) {
+    Retained& r = retained();
+    std::lock_guard lock(r.mutex);
+    if (r.by_capture.size() >= kRememberedCaptures && !r.by_capture.contains(capture)) r.by_capture.clear();
+    return r.by_capture[capture].insert(library).second;
+}
+
+/// Runs on a thread of the driver's when the last graph is gone. It may not call the driver: dropping the
+/// handle only retires the library.
+void CUDA_CB release(void* handle) { delete static_cast<LibraryHandle*>(handle); }
+
+} // namespace
+
+void retain_in_capture(CUstream stream, const LibraryHandle& library) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    cuuint64_t capture = 0;
+    CUgraph graph = nullptr;
+#if CUDA_VERSION >= 13000
+    driver::check(driver::table.cuStreamGetCaptureInfo(stream, &status, &capture, &graph, nullptr, nullptr,
+                                                       nullptr),
+                  "cuStreamGetCaptureInfo");
+#else
+    driver::check(driver::table.cuStreamGetCaptureInfo(stream, &status, &capture, &graph, nullptr, nullptr),
+                  "cuStreamGetCaptureInfo");
+#endif
+    if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE || !graph) return;
+    if (!first_in(capture, *library)) return;
+    auto owned = std::make_unique<LibraryHandle>(library);
+    CUuserObject object = nullptr;
+    driver::check(driver::table.cuUserObjectCreate(&object, owned.get(), release, 1,
+                                                   CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
+                  "cuUserObjectCreate");
+    owned.release();
+    CUresult moved = driver::table.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+    if (moved != CUDA_SUCCESS) {
+        driver::table.cuUserObjectRelease(object, 1);
+        driver::raise(moved, "cuGraphRetainUserObject", "the graph that is being captured");
+    }
+}
+
+} // namespace cudamod::handles

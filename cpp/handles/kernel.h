@@ -1,0 +1,34 @@
+#pragma once
+
+#include "handles/handle.h"
+#include "handles/library.h"
+
+#include <cuda.h>
+
+#include <string>
+#include <string_view>
+
+namespace cudamod::handles {
+
+/// A kernel and the library that it lives in; a foreign kernel may have none.
+struct KernelBox {
+    using Raw = CUkernel;
+    Raw raw;
+    LibraryHandle library;
+    std::string name;
+
+    KernelBox(Raw raw_, LibraryHandle library_, std::string name_)
+        : raw(raw_), library(std::move(library_)), name(std::move(name_)) {}
+    ~KernelBox();
+    KernelBox(const KernelBox&) = delete;
+    KernelBox& operator=(const KernelBox&) = delete;
+};
+using KernelHandle = Handle<KernelBox>;
+
+/// The kernel of a name, or null when the library has none (CUDA_ERROR_NOT_FOUND).
+KernelHandle find_kernel(const LibraryHandle& library, const std::string& name);
+
+/// Wraps somebody else's kernel, or finds our own and its library again.
+KernelHandle kernel_from_raw(CUkernel raw, const LibraryHandle& library);
+
+} // namespace cudamod::handles

@@ -1,0 +1,69 @@
+#include "handles/stream.h"
+
+#include "driver/status.h"
+#include "driver/table.h"
+#include "handles/context.h"
+#include "handles/destruction.h"
+#include "handles/registry.h"
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace cudamod::handles {
+
+static_assert(offsetof(StreamBox, raw) == 0);
+
+StreamBox::~StreamBox() {
+    if (!owned) return;
+    registry<StreamBox>().erase_expired(raw);
+    destroy("cuStreamDestroy", "stream", reinterpret_cast<std::uintptr_t>(raw), false,
+            [&] { return driver::table.cuStreamDestroy(raw); });
+}
+
+StreamHandle create_stream(int device, bool nonblocking, std::optional<int> priority) {
+    CUcontext context = primary_context(device);
+    ContextScope scope(context);
+    CUstream raw = nullptr;
+    driver::check(driver::table.cuStreamCreateWithPriority(
+                      &raw, nonblocking ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT, priority.value_or(0)),
+                  "cuStreamCreateWithPriority",
+                  [&] { return "stream on device " + std::to_string(device); });
+    auto box = std::make_shared<const StreamBox>(raw, context, device, true, false);
+    registry<StreamBox>().insert(box);
+    return alias<StreamBox>(std::move(box));
+}
+
+StreamHandle default_stream(int device, bool per_thread) {
+    static auto* known = new std::map<std::pair<int, bool>, std::shared_ptr<const StreamBox>>;
+    static auto* mutex = new std::mutex;
+    {
+        std::lock_guard lock(*mutex);
+        if (auto it = known->find({device, per_thread}); it != known->end())
+            return alias<StreamBox>(it->second);
+    }
+    auto box = std::make_shared<const StreamBox>(per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY,
+                                                 primary_context(device), device, false, true);
+    std::lock_guard lock(*mutex);
+    return alias<StreamBox>(known->try_emplace({device, per_thread}, std::move(box)).first->second);
+}
+
+StreamHandle stream_from_raw(CUstream raw) {
+    if (raw == nullptr || raw == CU_STREAM_LEGACY || raw == CU_STREAM_PER_THREAD) {
+        int device = current_device();
+        if (device < 0)
+            driver::raise(CUDA_ERROR_INVALID_CONTEXT, "cuCtxGetDevice",
+                          "a default stream needs a current context: call Device.set_current() first, or "
+                          "take device.default_stream");
+        return default_stream(device, raw == CU_STREAM_PER_THREAD);
+    }
+    if (auto ours = registry<StreamBox>().find(raw)) return alias<StreamBox>(std::move(ours));
+    CUcontext context = nullptr;
+    driver::check(driver::table.cuStreamGetCtx(raw, &context), "cuStreamGetCtx",
+                  [&] { return describe("stream", reinterpret_cast<std::uintptr_t>(raw)); });
+    return alias<StreamBox>(
+        std::make_shared<const StreamBox>(raw, context, device_of(context), false, false));
+}
+
+} // namespace cudamod::handles

@@ -1,0 +1,60 @@
+#pragma once
+
+#include "handles/kernel.h"
+#include "launch/layout.h"
+
+#include <cuda.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cudamod::launch {
+
+/// A kernel as launches see it: its handle, its parameters once they are known, and for each device how much
+/// dynamic shared memory it may be given. Shared by every view of the kernel; safe for any thread.
+class Kernel {
+  public:
+    /// `types`: what the image or the mangled name says of the parameters, where it says something.
+    Kernel(handles::KernelHandle handle, std::optional<std::vector<Type>> types);
+
+    const handles::KernelHandle& handle() const { return handle_; }
+    CUkernel raw() const { return *handle_; }
+    const std::string& name() const { return handles::box_of<handles::KernelBox>(handle_).name; }
+    const handles::LibraryHandle& library() const {
+        return handles::box_of<handles::KernelBox>(handle_).library;
+    }
+
+    /// The parameters, asked from the driver in `context` the first time. Raises std::invalid_argument when
+    /// neither the driver (12.4) nor the image tells them.
+    const Layout& layout(CUcontext context) const;
+
+    /// The parameters by a signature that the caller gives.
+    Layout layout_by(const std::vector<Type>& types, CUcontext context) const;
+
+    /// Lets the kernel have `bytes` of dynamic shared memory on `device`: only ever raised, once. Raises
+    /// std::invalid_argument beyond the device's opt-in limit less static shared memory.
+    void allow_dynamic_shared(int device, unsigned bytes) const {
+        if (bytes > allowed_[device].load(std::memory_order_relaxed)) raise_dynamic_shared(device, bytes);
+    }
+
+    /// Makes the kernel resident in `context`, so that no launch has to load it.
+    void load(CUcontext context) const;
+
+    int attribute(CUfunction_attribute attribute, int device) const;
+
+  private:
+    void raise_dynamic_shared(int device, unsigned bytes) const;
+
+    handles::KernelHandle handle_;
+    std::optional<std::vector<Type>> types_;
+    mutable std::mutex mutex_;
+    mutable std::unique_ptr<const Layout> owned_layout_;
+    mutable std::atomic<const Layout*> layout_{nullptr};
+    mutable std::unique_ptr<std::atomic<unsigned>[]> allowed_;
+};
+
+} // namespace cudamod::launch

@@ -1,0 +1,326 @@
+#include "python/argument.h"
+
+#include "python/number.h"
+#include "python/pointer.h"
+#include "python/scalar.h"
+#include "python/type_cache.h"
+
+#include <cmath>
+#include <limits>
+
+namespace cudamod::python {
+
+namespace {
+
+using launch::Parameter;
+using launch::Type;
+using launch::TypeClass;
+
+bool mismatch(PyObject* value, const Type& type, const ArgumentSite& site, const char* hint = "") {
+    PyErr_Format(PyExc_TypeError, "kernel '%s', argument %zu (%s): can't pass %s object %R%s", site.kernel.c_str(),
+                 site.index, launch::name_of(type).c_str(), Py_TYPE(value)->tp_name, value, hint);
+    return false;
+}
+
+bool out_of_range(PyObject* value, const Type& type, const ArgumentSite& site) {
+    std::string low = type.low ? "-" + std::to_string(type.low) : "0";
+    PyErr_Format(PyExc_OverflowError, "kernel '%s', argument %zu (%s): %S is out of range %s .. %s",
+                 site.kernel.c_str(), site.index, launch::name_of(type).c_str(), value, low.c_str(),
+                 std::to_string(type.high).c_str());
+    return false;
+}
+
+bool store_float(double number, PyObject* value, const Type& type, std::byte* cell, const ArgumentSite& site) {
+    bool overflow = false;
+    if (type.size == 8) {
+        std::memcpy(cell, &number, 8);
+    } else if (type.size == 4) {
+        auto rounded = static_cast<float>(number);
+        overflow = std::isinf(rounded) && !std::isinf(number);
+        std::memcpy(cell, &rounded, 4);
+    } else {
+        bool brain = type.type_class == TypeClass::BFloat;
+        std::uint16_t rounded = round_to_16_bits(number, brain ? 8 : 5, brain ? 7 : 10, overflow);
+        std::memcpy(cell, &rounded, 2);
+    }
+    if (!overflow) return true;
+    PyErr_Format(PyExc_OverflowError, "kernel '%s', argument %zu (%s): %S is too large", site.kernel.c_str(),
+                 site.index, launch::name_of(type).c_str(), value);
+    return false;
+}
+
+bool store_complex(Py_complex number, PyObject* value, const Type& type, std::byte* cell,
+                   const ArgumentSite& site) {
+    std::size_t half = type.size / 2;
+    Type part{TypeClass::Float, static_cast<std::uint32_t>(half), 0, 0, true};
+    return store_float(number.real, value, part, cell, site) &&
+           store_float(number.imag, value, part, cell + half, site);
+}
+
+bool is_float(const Type& type) {
+    return type.type_class == TypeClass::Float || type.type_class == TypeClass::BFloat;
+}
+
+/// An exact int or an instance of a subclass.
+bool store_long(PyObject* number, PyObject* value, const Type& type, std::byte* cell, const ArgumentSite& site) {
+    switch (type.type_class) {
+    case TypeClass::Unknown:
+        if (type.high == 0)
+            return mismatch(value, type, site, "; an integer goes into 1, 2, 4 or 8 bytes");
+        [[fallthrough]];
+    case TypeClass::Integer:
+    case TypeClass::Bool:
+    case TypeClass::Pointer: {
+        std::uint64_t magnitude;
+        bool negative;
+        if (!read_long(number, magnitude, negative) || magnitude > (negative ? type.low : type.high))
+            return out_of_range(value, type, site);
+        std::uint64_t bits = negative ? std::uint64_t{0} - magnitude : magnitude;
+        std::memcpy(cell, &bits, sizeof bits);
+        return true;
+    }
+    case TypeClass::Float:
+    case TypeClass::BFloat: {
+        double converted = PyLong_AsDouble(number);
+        if (converted == -1.0 && PyErr_Occurred()) {
+            PyErr_Clear();
+            PyErr_Format(PyExc_OverflowError, "kernel '%s', argument %zu (%s): %S is too large",
+                         site.kernel.c_str(), site.index, launch::name_of(type).c_str(), value);
+            return false;
+        }
+        return store_float(converted, value, type, cell, site);
+    }
+    default:
+        return mismatch(value, type, site);
+    }
+}
+
+bool convert_long(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
+                  const void*) {
+    return store_long(value, value, parameter.type, cell, site);
+}
+
+bool convert_index(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
+                   const void*) {
+    PyObject* number = PyNumber_Index(value);
+    if (!number) return false;
+    bool done = store_long(number, value, parameter.type, cell, site);
+    Py_DECREF(number);
+    return done;
+}
+
+bool store_bool(bool truth, PyObject* value, const Type& type, std::byte* cell, const ArgumentSite& site) {
+    bool fits = type.type_class == TypeClass::Integer || type.type_class == TypeClass::Bool ||
+                (type.type_class == TypeClass::Unknown && type.high != 0);
+    if (!fits) return mismatch(value, type, site);
+    std::uint64_t bits = truth;
+    std::memcpy(cell, &bits, sizeof bits);
+    return true;
+}
+
+bool convert_bool(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
+                  const void*) {
+    return store_bool(value == Py_True, value, parameter.type, cell, site);
+}
+
+bool convert_float(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
+                   const void*) {
+    const Type& type = parameter.type;
+    double number = PyFloat_AS_DOUBLE(value);
+    if (is_float(type)) return store_float(number, value, type, cell, site);
+    if (type.type_class == TypeClass::Unknown) {
+        if (type.size != 8)
+            return mismatch(value, type, site, "; pass a typed scalar such as numpy.float32, or give a signature");
+        std::memcpy(cell, &number, sizeof number);
+        return true;
+    }
+    return mismatch(value, type, site);
+}
+
+bool convert_complex(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
+                     const void*) {
+    const Type& type = parameter.type;
+    if (type.type_class == TypeClass::Complex || (type.type_class == TypeClass::Unknown && type.size == 16))
+        return store_complex(PyComplex_AsCComplex(value), value, type, cell, site);
+    return mismatch(value, type, site);
+}
+
+bool convert_none(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
+                  const void*) {
+    if (!parameter.takes_pointer) return mismatch(value, parameter.type, site);
+    std::memset(cell, 0, 8);
+    return true;
+}
+
+double float_of(const Scalar& scalar) {
+    if (scalar.size == 4) {
+        float number;
+        std::memcpy(&number, scalar.bytes, 4);
+        return number;
+    }
+    if (scalar.size == 8) {
+        double number;
+        std::memcpy(&number, scalar.bytes, 8);
+        return number;
+    }
+    std::uint16_t bits;
+    std::memcpy(&bits, scalar.bytes, 2);
+    int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    double magnitude = exponent == 31   ? (fraction ? std::numeric_limits<double>::quiet_NaN() : HUGE_VAL)
+                       : exponent == 0 ? std::ldexp(fraction, -24)
+                                       : std::ldexp(fraction + 1024, exponent - 25);
+    return bits & 0x8000 ? -magnitude : magnitude;
+}
+
+bool convert_scalar(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
+                    const void*) {
+    std::optional<Scalar> scalar = read_scalar(value);
+    if (!scalar) {
+        PyErr_Clear();
+        return mismatch(value, parameter.type, site);
+    }
+    const Type& type = parameter.type;
+    if (scalar->kind == Scalar::Kind::Other) return mismatch(value, type, site);
+    if (type.type_class == TypeClass::Unknown) {
+        if (scalar->size != type.size) return mismatch(value, type, site, "; its size is another");
+        std::memcpy(cell, scalar->bytes, scalar->size);
+        return true;
+    }
+    switch (scalar->kind) {
+    case Scalar::Kind::Bool:
+        return store_bool(scalar->bytes[0] != 0, value, type, cell, site);
+    case Scalar::Kind::Signed:
+    case Scalar::Kind::Unsigned:
+    case Scalar::Kind::Address: {
+        std::uint64_t bits = 0;
+        std::memcpy(&bits, scalar->bytes, scalar->size);
+        PyObject* number;
+        if (scalar->kind == Scalar::Kind::Signed) {
+            unsigned unused = 64 - 8 * scalar->size;
+            number = PyLong_FromLongLong(static_cast<long long>(bits << unused) >> unused);
+        } else {
+            number = PyLong_FromUnsignedLongLong(bits);
+        }
+        if (!number) return false;
+        bool done = store_long(number, value, type, cell, site);
+        Py_DECREF(number);
+        return done;
+    }
+    case Scalar::Kind::Float:
+        if (is_float(type)) return store_float(float_of(*scalar), value, type, cell, site);
+        return mismatch(value, type, site);
+    case Scalar::Kind::Complex:
+        if (type.type_class == TypeClass::Complex) {
+            Scalar part{Scalar::Kind::Float, static_cast<std::uint8_t>(scalar->size / 2), {}};
+            Py_complex number;
+            std::memcpy(part.bytes, scalar->bytes, part.size);
+            number.real = float_of(part);
+            std::memcpy(part.bytes, scalar->bytes + part.size, part.size);
+            number.imag = float_of(part);
+            return store_complex(number, value, type, cell, site);
+        }
+        return mismatch(value, type, site);
+    default:
+        return mismatch(value, type, site);
+    }
+}
+
+bool is_scalar_size(std::uint32_t size) { return size == 1 || size == 2 || size == 4 || size == 8 || size == 16; }
+
+/// Copies an object's bytes whole. `structured`: the object is a struct, which may also have a scalar's size.
+bool copy_bytes(PyObject* value, const Type& type, std::byte* cell, const ArgumentSite& site, bool structured) {
+    bool fits = type.type_class == TypeClass::Bytes ||
+                (type.type_class == TypeClass::Unknown && (structured || !is_scalar_size(type.size)));
+    if (!fits) return mismatch(value, type, site);
+    Py_buffer view;
+    if (PyObject_GetBuffer(value, &view, PyBUF_SIMPLE) < 0) {
+        PyErr_Clear();
+        return mismatch(value, type, site, "; its bytes are not contiguous");
+    }
+    bool same = static_cast<std::uint64_t>(view.len) == type.size;
+    if (same) std::memcpy(cell, view.buf, type.size);
+    Py_ssize_t length = view.len;
+    PyBuffer_Release(&view);
+    if (same) return true;
+    PyErr_Format(PyExc_TypeError, "kernel '%s', argument %zu (%s): %s object has %zd bytes, the parameter %u",
+                 site.kernel.c_str(), site.index, launch::name_of(type).c_str(), Py_TYPE(value)->tp_name, length,
+                 type.size);
+    return false;
+}
+
+bool convert_struct(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
+                    const void*) {
+    return copy_bytes(value, parameter.type, cell, site, true);
+}
+
+bool convert_bytes(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
+                   const void*) {
+    return copy_bytes(value, parameter.type, cell, site, false);
+}
+
+bool convert_buffer(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
+                    const void*) {
+    if (!parameter.takes_pointer) return mismatch(value, parameter.type, site);
+    return pointer_from_buffer(*nb::inst_ptr<Buffer>(nb::handle(value)), cell, site);
+}
+
+bool convert_dlpack(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
+                    const void* exchange_api) {
+    if (!parameter.takes_pointer) return mismatch(value, parameter.type, site);
+    return pointer_from_dlpack(value, exchange_api, cell, site);
+}
+
+bool convert_cuda_array(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
+                        const void*) {
+    if (!parameter.takes_pointer) return mismatch(value, parameter.type, site);
+    return pointer_from_cuda_array(value, cell, site);
+}
+
+bool convert_host_array(PyObject* value, const Parameter& parameter, std::byte*, const ArgumentSite& site,
+                        const void*) {
+    return mismatch(value, parameter.type, site,
+                    "; a NumPy array lies in host memory: copy it to a Buffer, or pass a scalar of it");
+}
+
+bool refuse(PyObject* value, const Parameter& parameter, std::byte*, const ArgumentSite& site, const void*) {
+    return mismatch(value, parameter.type, site);
+}
+
+bool type_has(PyTypeObject* type, const char* attribute) {
+    return PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), attribute);
+}
+
+/// How values of a type are converted; the order matters, since many types are several of these at once.
+Conversion conversion_of(PyTypeObject* type) {
+    if (PyType_IsSubtype(type, Buffer::python_type)) return {convert_buffer, nullptr};
+    if (type == &PyBool_Type) return {convert_bool, nullptr};
+    if (type == Py_TYPE(Py_None)) return {convert_none, nullptr};
+    if (is_numpy_scalar(type))
+        return {is_numpy_struct(type) ? convert_struct : convert_scalar, nullptr};
+    if (is_ctypes_scalar(type)) return {convert_scalar, nullptr};
+    if (is_ctypes_aggregate(type)) return {convert_struct, nullptr};
+    if (PyType_IsSubtype(type, &PyLong_Type)) return {convert_long, nullptr};
+    if (PyType_IsSubtype(type, &PyFloat_Type)) return {convert_float, nullptr};
+    if (PyType_IsSubtype(type, &PyComplex_Type)) return {convert_complex, nullptr};
+    if (PyType_IsSubtype(type, &PyBytes_Type) || PyType_IsSubtype(type, &PyByteArray_Type) ||
+        type == &PyMemoryView_Type)
+        return {convert_bytes, nullptr};
+    if (is_numpy_array(type)) return {convert_host_array, nullptr};
+    if (const void* api = dlpack_exchange_api(type)) return {convert_dlpack, api};
+    if (type_has(type, "__cuda_array_interface__")) return {convert_cuda_array, nullptr};
+    if (type->tp_as_number && type->tp_as_number->nb_index) return {convert_index, nullptr};
+    return {refuse, nullptr};
+}
+
+} // namespace
+
+bool convert_any(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site) {
+    static TypeCache cache(conversion_of);
+    Conversion conversion = cache.find(Py_TYPE(value));
+    // An instance may carry the interface that its type lacks (a proxy, a namespace).
+    if (conversion.convert == refuse && PyObject_HasAttrString(value, "__cuda_array_interface__"))
+        conversion = {convert_cuda_array, nullptr};
+    return conversion.convert(value, parameter, cell, site, conversion.data);
+}
+
+} // namespace cudamod::python

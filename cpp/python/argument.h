@@ -1,0 +1,64 @@
+#pragma once
+
+#include "launch/layout.h"
+#include "python/buffer.h"
+#include "python/integer.h"
+
+#include <Python.h>
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+
+namespace cudamod::python {
+
+/// Where a value is going, for its errors and for the check of its device.
+struct ArgumentSite {
+    const std::string& kernel;
+    std::size_t index;
+    int device;
+};
+
+/// Writes any value that the argument contract allows into its cell; false with a Python error set. May run
+/// Python code (`__index__`, `__cuda_array_interface__`), which may launch in its turn: cells never belong to
+/// anything but the call in progress.
+bool convert_any(PyObject* value, const launch::Parameter& parameter, std::byte* cell, const ArgumentSite& site);
+
+/// The same, with the kinds that launches mostly pass decided here: exact int and float, and our own Buffer.
+inline bool convert(PyObject* value, const launch::Parameter& parameter, std::byte* cell,
+                    const ArgumentSite& site) {
+    PyTypeObject* type = Py_TYPE(value);
+    const launch::Type& wanted = parameter.type;
+    if (type == &PyLong_Type) {
+        std::uint64_t magnitude;
+        bool negative;
+        if (read_long(value, magnitude, negative) && magnitude <= (negative ? wanted.low : wanted.high)) {
+            std::uint64_t bits = negative ? std::uint64_t{0} - magnitude : magnitude;
+            std::memcpy(cell, &bits, sizeof bits);
+            return true;
+        }
+    } else if (type == Buffer::python_type) {
+        if (parameter.takes_pointer) {
+            const Buffer& buffer = Buffer::of(value);
+            if (buffer.address != 0 && buffer.reachable_from(site.device)) {
+                std::memcpy(cell, &buffer.address, sizeof buffer.address);
+                return true;
+            }
+        }
+    } else if (type == &PyFloat_Type && wanted.type_class == launch::TypeClass::Float) {
+        double number = PyFloat_AS_DOUBLE(value);
+        if (wanted.size == 4) {
+            float rounded = static_cast<float>(number);
+            if (rounded - rounded == 0.0f) { // finite
+                std::memcpy(cell, &rounded, sizeof rounded);
+                return true;
+            }
+        } else if (wanted.size == 8) {
+            std::memcpy(cell, &number, sizeof number);
+            return true;
+        }
+    }
+    return convert_any(value, parameter, cell, site);
+}
+
+} // namespace cudamod::python

@@ -1,0 +1,23 @@
+/// One function per part of the extension module; module.cpp calls them in this order.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace cudamod::python {
+
+void bind_error(nanobind::module_& module);
+void bind_driver(nanobind::module_& module);
+void bind_process(nanobind::module_& module);
+void bind_context(nanobind::module_& module);
+void bind_device(nanobind::module_& module);
+void bind_stream(nanobind::module_& module);
+void bind_event(nanobind::module_& module);
+void bind_buffer(nanobind::module_& module);
+void bind_launch_config(nanobind::module_& module);
+void bind_kernel_attributes(nanobind::module_& module);
+void bind_kernel_occupancy(nanobind::module_& module);
+void bind_kernel(nanobind::module_& module);
+void bind_library(nanobind::module_& module);
+void bind_launcher(nanobind::module_& module);
+
+} // namespace cudamod::python

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "handles/device_memory.h"
+#include "python/instance.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cudamod::python {
+
+/// Python's `Buffer`: a range of memory that kernels can use. `address` is 0 once it is closed.
+struct Buffer {
+    std::uint64_t address;
+    std::size_t size;
+    int device;            // where it lies; -1: reachable from every device (pinned or managed memory)
+    bool host_accessible;
+    bool closed = false;
+    handles::DeviceMemoryHandle memory; // empty for a foreign range
+    nb::object owner;                   // keeps a foreign range alive
+
+    bool reachable_from(int other) const { return device == other || device < 0; }
+
+    static PyTypeObject* python_type;
+    static const Buffer& of(PyObject* exact) { return *nb::inst_ptr<Buffer>(nb::handle(exact)); }
+};
+
+/// `size` bytes on the stream's device; 0 bytes have address 0.
+nb::object new_buffer(const handles::StreamHandle& stream, std::size_t size);
+
+
+} // namespace cudamod::python

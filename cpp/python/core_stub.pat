@@ -1,0 +1,1 @@
+# What stubgen cannot see by itself (see nanobind's documentation of pattern files).

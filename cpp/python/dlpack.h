@@ -1,0 +1,17 @@
+#pragma once
+
+#include "python/buffer.h"
+
+#include <utility>
+
+namespace cudamod::python {
+
+/// (device type, device id) of DLPack.
+std::pair<int, int> dlpack_device(const Buffer& buffer);
+
+/// A DLPack capsule of the buffer's bytes as one dimension of uint8. It holds `self`. The consumer's `stream`
+/// is made to wait for the one that the memory was allocated on.
+nb::object export_dlpack(nb::object self, const Buffer& buffer, nb::handle stream, nb::handle max_version,
+                         nb::handle device, nb::handle copy);
+
+} // namespace cudamod::python

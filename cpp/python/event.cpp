@@ -1,0 +1,130 @@
+#include "python/event.h"
+
+#include "python/bindings.h"
+
+#include "driver/status.h"
+#include "driver/table.h"
+#include "handles/context.h"
+#include "handles/destruction.h"
+#include "python/context.h"
+#include "python/device.h"
+#include "python/options.h"
+#include "python/public_call.h"
+
+#include <nanobind/stl/string.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+namespace cudamod::python {
+
+namespace {
+
+constexpr const char* kOrigin = "Use Device.create_event or Stream.record.";
+PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)},
+                       {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
+                       {0, nullptr}};
+
+std::uintptr_t raw(const Event& self) {
+    return self.handle ? reinterpret_cast<std::uintptr_t>(*self.handle) : 0;
+}
+
+std::string subject(const handles::EventHandle& event) {
+    return handles::describe("event", reinterpret_cast<std::uintptr_t>(*event));
+}
+
+void sync(const Event& self) {
+    begin_public_call();
+    handles::EventHandle event = open_handle(self);
+    CUresult status;
+    {
+        nb::gil_scoped_release unlocked;
+        status = driver::table.cuEventSynchronize(*event);
+    }
+    driver::check(status, "cuEventSynchronize", [&] { return subject(event); });
+}
+
+bool is_done(const Event& self) {
+    begin_public_call();
+    handles::EventHandle event = open_handle(self);
+    CUresult status = driver::table.cuEventQuery(*event);
+    if (status == CUDA_ERROR_NOT_READY) return false;
+    driver::check(status, "cuEventQuery", [&] { return subject(event); });
+    return true;
+}
+
+float milliseconds_since(const Event& self, const Event& earlier) {
+    begin_public_call();
+    handles::EventHandle end = open_handle(self), start = open_handle(earlier);
+    for (const Event* event : {&self, &earlier})
+        if (!event->timing)
+            throw std::runtime_error("Event 0x" + subject(event->handle).substr(8) +
+                                     " has no timing; create both with EventOptions(timing_enabled=True)");
+    float milliseconds = 0;
+    CUresult status = driver::table.cuEventElapsedTime(&milliseconds, *start, *end);
+    driver::check(status, "cuEventElapsedTime", [&] {
+        return subject(start) + " to " + subject(end) +
+               (status == CUDA_ERROR_NOT_READY ? "; work before them has not finished: sync first"
+                : status == CUDA_ERROR_INVALID_HANDLE ? "; both must have been recorded, on one device"
+                                                      : "");
+    });
+    return milliseconds;
+}
+
+std::string repr(const Event& self) {
+    if (!self.handle) return "<Event closed>";
+    char text[48];
+    std::snprintf(text, sizeof text, "<Event handle=0x%llx>", static_cast<unsigned long long>(raw(self)));
+    return text;
+}
+
+} // namespace
+
+const handles::EventHandle& open_handle(const Event& event) {
+    if (!event.handle) throw std::runtime_error("Event has been closed");
+    return event.handle;
+}
+
+nb::object new_event(CUcontext context, int device, nb::handle options) {
+    begin_public_call();
+    check_options(options, "EventOptions", {"timing_enabled", "blocking_sync"});
+    bool timing = nb::cast<bool>(nb::bool_(option(options, "timing_enabled", nb::bool_(false))));
+    bool blocking = nb::cast<bool>(nb::bool_(option(options, "blocking_sync", nb::bool_(false))));
+    unsigned flags = (timing ? 0 : CU_EVENT_DISABLE_TIMING) | (blocking ? CU_EVENT_BLOCKING_SYNC : 0);
+    return make<Event>(handles::create_event(context, device, flags), timing, blocking);
+}
+
+void bind_event(nb::module_& module) {
+    nb::class_<Event>(module, "Event", nb::type_slots(slots), nb::is_weak_referenceable(),
+                      "A point in a stream. `later - earlier` is the time between two, in milliseconds.")
+        .def("close", [](Event& self) { self.handle.reset(); }, "Refuses use from now on.")
+        .def_prop_ro("is_closed", [](const Event& self) { return !self.handle; })
+        .def_prop_ro("handle", raw, "The CUevent as an int; 0 once closed.")
+        .def_prop_ro("is_timing_enabled", [](const Event& self) { return self.timing; })
+        .def_prop_ro("is_blocking_sync", [](const Event& self) { return self.blocking_sync; })
+        .def_prop_ro("is_done", is_done, "Whether everything before the event has run.")
+        .def_prop_ro("device", [](const Event& self) { return device_object(handles::box_of<handles::EventBox>(open_handle(self)).device); },
+                     nb::sig("def device(self) -> Device"))
+        .def_prop_ro("context",
+                     [](const Event& self) {
+                         const auto& box = handles::box_of<handles::EventBox>(open_handle(self));
+                         return make<Context>(box.context, box.device);
+                     },
+                     nb::sig("def context(self) -> Context"))
+        .def("sync", sync, "Waits for the event.")
+        .def("__sub__", milliseconds_since, nb::is_operator(), nb::arg("earlier"),
+             nb::sig("def __sub__(self, earlier: Event, /) -> float"),
+             "Milliseconds from `earlier` to this event (cuEventElapsedTime). Raises RuntimeError when one has no\n"
+             "timing, CUDAError when one was not recorded or has not finished.")
+        .def("__eq__",
+             [](const Event& self, nb::handle other) {
+                 const Event* o = instance<Event>(other.ptr());
+                 return o && (o == &self || (self.handle && o->handle && *self.handle == *o->handle));
+             },
+             nb::arg("other"), nb::sig("def __eq__(self, other: object, /) -> bool"))
+        .def("__hash__", [](const Event& self) { return std::hash<std::uintptr_t>()(raw(self)); })
+        .def("__repr__", repr);
+}
+
+} // namespace cudamod::python

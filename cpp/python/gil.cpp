@@ -1,0 +1,42 @@
+#include "python/gil.h"
+
+#include "driver/environment.h"
+
+#include <nanobind/stl/string.h>
+
+#include <optional>
+#include <string>
+
+namespace cudamod::python {
+
+namespace {
+
+std::optional<GilManner> manner_of_name(const std::string& name) {
+    if (name == "release") return GilManner::Release;
+    if (name == "hold") return GilManner::Hold;
+    return std::nullopt;
+}
+
+} // namespace
+
+GilManner default_gil_manner() {
+    static const GilManner manner = [] {
+        std::optional<std::string> text = driver::read(driver::kGilVariable);
+        if (!text) return GilManner::Release;
+        if (auto known = manner_of_name(*text)) return *known;
+        throw nb::value_error(("CUDAMOD_GIL must be release or hold, not '" + *text + "'").c_str());
+    }();
+    return manner;
+}
+
+GilManner gil_manner(nb::handle name) {
+    if (name.is_none()) return default_gil_manner();
+    if (PyUnicode_Check(name.ptr()))
+        if (auto known = manner_of_name(nb::cast<std::string>(name))) return *known;
+    PyErr_Format(PyExc_ValueError, "gil must be 'release', 'hold' or None, not %R", name.ptr());
+    throw nb::python_error();
+}
+
+const char* name_of(GilManner manner) { return manner == GilManner::Hold ? "hold" : "release"; }
+
+} // namespace cudamod::python

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "python/instance.h"
+#include "python/launch_path.h"
+
+namespace cudamod::python {
+
+/// The manner that "release" or "hold" names; None is the process's (CUDAMOD_GIL, else release).
+GilManner gil_manner(nb::handle name);
+
+const char* name_of(GilManner manner);
+
+/// The process's manner.
+GilManner default_gil_manner();
+
+} // namespace cudamod::python

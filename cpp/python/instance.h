@@ -1,0 +1,66 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace cudamod::python {
+
+namespace nb = nanobind;
+
+/// A new Python object of a bound class with its C++ value inside it, built in one step: nobody ever sees it
+/// without a value.
+template <class T, class... Args>
+nb::object make(Args&&... args) {
+    nb::object object = nb::inst_alloc(nb::type<T>());
+    new (nb::inst_ptr<T>(object)) T(std::forward<Args>(args)...);
+    nb::inst_mark_ready(object);
+    return object;
+}
+
+/// The same for a subclass in a `tp_new`.
+template <class T, class... Args>
+PyObject* make_in(PyTypeObject* type, Args&&... args) {
+    nb::object object = nb::inst_alloc(nb::handle(reinterpret_cast<PyObject*>(type)));
+    new (nb::inst_ptr<T>(object)) T(std::forward<Args>(args)...);
+    nb::inst_mark_ready(object);
+    return object.release().ptr();
+}
+
+/// The C++ value of an object whose type is exactly the bound one, or null: the launch path's test.
+template <class T>
+T* exactly(PyObject* object, PyTypeObject* type) {
+    if (Py_TYPE(object) != type) return nullptr;
+    return nb::inst_ptr<T>(nb::handle(object));
+}
+
+/// The C++ value of an instance of the bound class or of a subclass, or null.
+template <class T>
+T* instance(PyObject* object) {
+    nb::handle h(object);
+    return nb::isinstance<T>(h) ? nb::inst_ptr<T>(h) : nullptr;
+}
+
+/// The same, with the exact type decided first.
+template <class T>
+T* instance_or_exact(PyObject* object) {
+    static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<T>().ptr());
+    if (T* exact = exactly<T>(object, type)) return exact;
+    return instance<T>(object);
+}
+
+/// `tp_new` and `tp_init` of a class that Python code can't instantiate: no half-built object exists, not by
+/// `__new__` either. `how` says where its objects come from.
+template <const char* const& how>
+PyObject* refuse_new(PyTypeObject* type, PyObject*, PyObject*) {
+    const char* dot = std::strrchr(type->tp_name, '.');
+    PyErr_Format(PyExc_RuntimeError, "%s objects cannot be instantiated directly. %s",
+                 dot ? dot + 1 : type->tp_name, how);
+    return nullptr;
+}
+
+inline int ignore_init(PyObject*, PyObject*, PyObject*) { return 0; }
+
+} // namespace cudamod::python

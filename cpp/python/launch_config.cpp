@@ -1,0 +1,184 @@
+#include "python/launch_config.h"
+
+#include "python/bindings.h"
+
+#include "python/error.h"
+#include "python/integer.h"
+
+#include <nanobind/stl/string.h>
+
+#include <limits>
+#include <string>
+
+namespace cudamod::python {
+
+namespace {
+
+using launch::Dim3;
+
+[[noreturn]] void refuse_dimensions(const char* what, const std::string& got) {
+    throw nb::value_error(("LaunchConfig." + std::string(what) +
+                           " must be an int, or a tuple with up to 3 ints (got " + got + ")")
+                              .c_str());
+}
+
+bool is_integer(nb::handle value) { return PyIndex_Check(value.ptr()) && !PySequence_Check(value.ptr()); }
+
+unsigned dimension(nb::handle value, nb::handle whole, const char* what) {
+    nb::object index = nb::steal(PyNumber_Index(value.ptr()));
+    if (!index.is_valid()) throw nb::python_error();
+    std::uint64_t magnitude = 0;
+    bool negative = false;
+    bool fits = read_long(index.ptr(), magnitude, negative);
+    if (fits && (negative || magnitude == 0)) {
+        PyErr_Format(PyExc_ValueError, "LaunchConfig.%s value%s must be >= 1 (got %R)", what,
+                     PyTuple_Check(whole.ptr()) ? "s" : "", whole.ptr());
+        throw nb::python_error();
+    }
+    if (!fits || magnitude > std::numeric_limits<unsigned>::max()) {
+        PyErr_Format(PyExc_OverflowError, "LaunchConfig.%s: %S does not fit into the driver's 32-bit dimensions", what,
+                     index.ptr());
+        throw nb::python_error();
+    }
+    return static_cast<unsigned>(magnitude);
+}
+
+nb::tuple tuple_of(const Dim3& d) { return nb::make_tuple(d.x, d.y, d.z); }
+
+nb::object cluster_of(const LaunchConfig& self) {
+    if (!self.shape().cluster) return nb::none();
+    return tuple_of(*self.shape().cluster);
+}
+
+PyObject* new_launch_config(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+    static const char* names[] = {"grid", "cluster", "block", "shmem_size", "is_cooperative",
+                                  "programmatic_stream_serialization", nullptr};
+    PyObject *grid = Py_None, *cluster = Py_None, *block = Py_None, *shmem_size = Py_None;
+    int cooperative = 0, serialization = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOOpp:LaunchConfig", const_cast<char**>(names), &grid, &cluster,
+                                     &block, &shmem_size, &cooperative, &serialization))
+        return nullptr;
+    try {
+        launch::Shape shape;
+        shape.grid = dimensions(grid, "grid");
+        shape.block = dimensions(block, "block");
+        if (cluster != Py_None) shape.cluster = dimensions(cluster, "cluster");
+        shape.shmem_size = shared_bytes(shmem_size);
+        shape.cooperative = cooperative;
+        shape.programmatic_stream_serialization = serialization;
+        return make_in<LaunchConfig>(type, shape);
+    } catch (...) {
+        set_python_error();
+        return nullptr;
+    }
+}
+
+PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(new_launch_config)},
+                       {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
+                       {0, nullptr}};
+
+std::size_t hash(const LaunchConfig& self) {
+    const launch::Shape& shape = self.shape();
+    std::size_t value = 17;
+    auto mix = [&](std::uint64_t part) { value = value * 1000003 ^ std::hash<std::uint64_t>()(part); };
+    for (const Dim3& d : {shape.grid, shape.block, shape.cluster.value_or(Dim3{0, 0, 0})}) {
+        mix(d.x);
+        mix(d.y);
+        mix(d.z);
+    }
+    mix(shape.shmem_size);
+    mix(2 * shape.cooperative + shape.programmatic_stream_serialization);
+    return value;
+}
+
+nb::tuple reduce(const LaunchConfig& self) {
+    const launch::Shape& shape = self.shape();
+    return nb::make_tuple(nb::type<LaunchConfig>(),
+                          nb::make_tuple(tuple_of(shape.grid), cluster_of(self), tuple_of(shape.block),
+                                         shape.shmem_size, shape.cooperative,
+                                         shape.programmatic_stream_serialization));
+}
+
+std::string repr(const LaunchConfig& self) {
+    const launch::Shape& shape = self.shape();
+    auto truth = [](bool value) { return value ? "True" : "False"; };
+    return "LaunchConfig(grid=" + shape.grid.text() +
+           ", cluster=" + (shape.cluster ? shape.cluster->text() : "None") + ", block=" + shape.block.text() +
+           ", shmem_size=" + std::to_string(shape.shmem_size) + ", is_cooperative=" + truth(shape.cooperative) +
+           ", programmatic_stream_serialization=" + truth(shape.programmatic_stream_serialization) + ")";
+}
+
+} // namespace
+
+Dim3 dimensions(nb::handle value, const char* what) {
+    Dim3 result;
+    if (is_integer(value)) {
+        result.x = dimension(value, value, what);
+        return result;
+    }
+    if (!PyTuple_Check(value.ptr()))
+        refuse_dimensions(what, nb::cast<std::string>(nb::repr(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr()))))));
+    Py_ssize_t length = PyTuple_GET_SIZE(value.ptr());
+    if (length > 3) refuse_dimensions(what, "tuple with length " + std::to_string(length));
+    unsigned* axes[] = {&result.x, &result.y, &result.z};
+    for (Py_ssize_t i = 0; i < length; ++i) {
+        nb::handle element(PyTuple_GET_ITEM(value.ptr(), i));
+        if (!is_integer(element)) refuse_dimensions(what, nb::cast<std::string>(nb::repr(value)));
+        *axes[i] = dimension(element, value, what);
+    }
+    return result;
+}
+
+unsigned shared_bytes(nb::handle value) {
+    if (value.is_none()) return 0;
+    if (!is_integer(value)) {
+        PyErr_Format(PyExc_TypeError, "LaunchConfig.shmem_size must be an int or None, not %s", Py_TYPE(value.ptr())->tp_name);
+        throw nb::python_error();
+    }
+    nb::object index = nb::steal(PyNumber_Index(value.ptr()));
+    if (!index.is_valid()) throw nb::python_error();
+    std::uint64_t magnitude = 0;
+    bool negative = false;
+    bool fits = read_long(index.ptr(), magnitude, negative);
+    if (fits && negative && magnitude) {
+        PyErr_Format(PyExc_ValueError, "LaunchConfig.shmem_size must be >= 0 (got %S)", index.ptr());
+        throw nb::python_error();
+    }
+    if (!fits || magnitude > std::uint64_t{std::numeric_limits<int>::max()}) {
+        PyErr_Format(PyExc_OverflowError, "LaunchConfig.shmem_size: %S bytes exceed 2**31 - 1", index.ptr());
+        throw nb::python_error();
+    }
+    return static_cast<unsigned>(magnitude);
+}
+
+void bind_launch_config(nb::module_& module) {
+    nb::class_<LaunchConfig>(
+        module, "LaunchConfig", nb::type_slots(slots), nb::is_weak_referenceable(),
+        "How a kernel is launched: an immutable value.\n\n"
+        "    LaunchConfig(grid, cluster=None, block, shmem_size=None, is_cooperative=False,\n"
+        "                 programmatic_stream_serialization=False)\n\n"
+        "`grid`, `block` and `cluster` are an int or a tuple of up to three, each at least 1. With a cluster the\n"
+        "grid counts clusters, else blocks. `shmem_size` is dynamic shared memory in bytes per block.\n\n"
+        "Raises ValueError for a bad dimension or size, OverflowError for one that the driver can't take.")
+        .def_prop_ro("grid", [](const LaunchConfig& self) { return tuple_of(self.shape().grid); },
+                     nb::sig("def grid(self) -> tuple[int, int, int]"))
+        .def_prop_ro("cluster", cluster_of, nb::sig("def cluster(self) -> tuple[int, int, int] | None"))
+        .def_prop_ro("block", [](const LaunchConfig& self) { return tuple_of(self.shape().block); },
+                     nb::sig("def block(self) -> tuple[int, int, int]"))
+        .def_prop_ro("shmem_size", [](const LaunchConfig& self) { return self.shape().shmem_size; },
+                     "Dynamic shared memory in bytes per block.")
+        .def_prop_ro("is_cooperative", [](const LaunchConfig& self) { return self.shape().cooperative; })
+        .def_prop_ro("programmatic_stream_serialization",
+                     [](const LaunchConfig& self) { return self.shape().programmatic_stream_serialization; })
+        .def("__eq__",
+             [](const LaunchConfig& self, nb::handle other) {
+                 const LaunchConfig* o = instance<LaunchConfig>(other.ptr());
+                 return o && o->shape() == self.shape();
+             },
+             nb::arg("other"), nb::sig("def __eq__(self, other: object, /) -> bool"))
+        .def("__hash__", hash)
+        .def("__reduce__", reduce, nb::sig("def __reduce__(self) -> tuple[Any, ...]"))
+        .def("__repr__", repr);
+}
+
+} // namespace cudamod::python

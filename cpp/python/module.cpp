@@ -1,0 +1,24 @@
+#include <nanobind/nanobind.h>
+
+#include "python/bindings.h"
+
+NB_MODULE(_core, module) {
+    module.doc() = "The native half of cudamod; import cudamod instead.";
+    using namespace cudamod::python;
+    // Devices live as long as the process, and so may anything else when it ends.
+    nanobind::set_leak_warnings(false);
+    bind_error(module);
+    bind_driver(module);
+    bind_process(module);
+    bind_context(module);
+    bind_device(module);
+    bind_stream(module);
+    bind_event(module);
+    bind_buffer(module);
+    bind_launch_config(module);
+    bind_kernel_attributes(module);
+    bind_kernel_occupancy(module);
+    bind_kernel(module);
+    bind_library(module);
+    bind_launcher(module);
+}

@@ -1,0 +1,63 @@
+#include "driver/environment.h"
+#include "handles/destruction.h"
+#include "handles/retirement.h"
+#include "python/bindings.h"
+
+#include <nanobind/nanobind.h>
+
+#include <optional>
+#include <string>
+
+namespace nb = nanobind;
+
+namespace cudamod::python {
+
+namespace {
+
+#if PY_VERSION_HEX >= 0x030D0000
+bool finalizing() { return Py_IsFinalizing(); }
+#else
+bool finalizing() { return _Py_IsFinalizing(); }
+#endif
+
+/// The interpreter lock for driver calls that may wait, made by destructors with or without it.
+void* release_lock() {
+    if (!Py_IsInitialized() || finalizing() || !PyGILState_Check()) return nullptr;
+    return PyEval_SaveThread();
+}
+
+void acquire_lock(void* state) { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); }
+
+handles::UnloadManner unload_manner() {
+    std::optional<std::string> text = driver::read(driver::kUnloadVariable);
+    if (!text || *text == "deferred") return handles::UnloadManner::Deferred;
+    if (*text == "now") return handles::UnloadManner::Now;
+    if (*text == "never") return handles::UnloadManner::Never;
+    throw nb::import_error(("CUDAMOD_UNLOAD must be deferred, now or never, not '" + *text + "'").c_str());
+}
+
+} // namespace
+
+void bind_process(nb::module_& module) {
+    handles::set_interpreter_lock({release_lock, acquire_lock});
+    handles::set_unload_manner(unload_manner());
+    // Runs before the interpreter takes modules and objects apart.
+    nb::module_::import_("atexit").attr("register")(nb::cpp_function(handles::stop_destroying));
+    module.def("reclaim", [] {
+        nb::gil_scoped_release unlocked;
+        return handles::reclaim();
+    }, "Unload every retired library; answers how many.");
+    module.def("retired", [] {
+        handles::Retired retired = handles::retired();
+        return nb::make_tuple(retired.libraries, retired.image_bytes);
+    }, nb::sig("def retired() -> tuple[int, int]"), "How many libraries, and bytes of images, are retired.");
+    module.def("retirement_limits", [] {
+        handles::RetirementLimits limits = handles::retirement_limits();
+        return nb::make_tuple(limits.libraries, limits.image_bytes);
+    }, nb::sig("def retirement_limits() -> tuple[int, int]"));
+    module.def("set_retirement_limits", [](std::size_t libraries, std::size_t image_bytes) {
+        handles::set_retirement_limits({libraries, image_bytes});
+    }, nb::arg("libraries"), nb::arg("image_bytes"));
+}
+
+} // namespace cudamod::python

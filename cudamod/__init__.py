@@ -1,0 +1,57 @@
+"""Load CUDA code objects, inspect their kernels, and launch them at the cost of the C call.
+
+Importing this package opens no driver.
+"""
+
+from __future__ import annotations
+
+from cudamod._core import (
+    Buffer,
+    Context,
+    Device,
+    Kernel,
+    KernelAttributes,
+    KernelOccupancy,
+    LaunchConfig,
+    Launcher,
+    launch,
+)
+from cudamod.errors import (
+    CUDAError,
+    CUDAFileError,
+    CUDAFileNotFoundError,
+    CUDAOutOfMemoryError,
+    CUDAWarning,
+    DriverNotFoundError,
+    DriverTooOldError,
+)
+from cudamod.event import Event, EventOptions
+from cudamod.object_code import ObjectCode
+from cudamod.stream import Stream, StreamOptions
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Buffer",
+    "CUDAError",
+    "CUDAFileError",
+    "CUDAFileNotFoundError",
+    "CUDAOutOfMemoryError",
+    "CUDAWarning",
+    "Context",
+    "Device",
+    "DriverNotFoundError",
+    "DriverTooOldError",
+    "Event",
+    "EventOptions",
+    "Kernel",
+    "KernelAttributes",
+    "KernelOccupancy",
+    "LaunchConfig",
+    "Launcher",
+    "ObjectCode",
+    "Stream",
+    "StreamOptions",
+    "__version__",
+    "launch",
+]

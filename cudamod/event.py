@@ -1,0 +1,25 @@
+"""Events: points in a stream."""
+
+from __future__ import annotations
+
+from cudamod._core import Event
+from cudamod.options import Options
+
+__all__ = ["Event", "EventOptions"]
+
+
+class EventOptions(Options):
+    """Options of :meth:`cudamod.Device.create_event` and :meth:`cudamod.Stream.record`.
+
+    Attributes:
+        timing_enabled: the difference of two such events is a time.
+        blocking_sync: a thread that waits for the event sleeps instead of spinning.
+    """
+
+    __slots__ = ("blocking_sync", "timing_enabled")
+
+    timing_enabled: bool
+    blocking_sync: bool
+
+    def __init__(self, timing_enabled: bool = False, blocking_sync: bool = False) -> None:
+        self._set(timing_enabled=timing_enabled, blocking_sync=blocking_sync)

@@ -1,0 +1,79 @@
+"""What all tests share: the choice of driver, child processes, and a C++ compiler."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+CHOICES = {"emulated": "emulated", "hardware": "auto"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--driver",
+        choices=sorted(CHOICES),
+        default="emulated",
+        help="run on the emulated driver (default) or on the installed one",
+    )
+    parser.addoption(
+        "--cuda-headers",
+        type=Path,
+        metavar="DIR",
+        help="folder with nvidia-cuda-runtime wheels whose headers the generator must handle",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Through the environment, so that child processes run on the same driver.
+    os.environ["CUDAMOD_DRIVER"] = CHOICES[config.getoption("--driver")]
+
+
+def pytest_report_header() -> str:
+    import cudamod
+    from cudamod import driver
+
+    try:
+        return f"cudamod {cudamod.__version__} on {driver.describe()}"
+    except cudamod.DriverNotFoundError as error:
+        return f"cudamod {cudamod.__version__}: {error}"
+
+
+@pytest.fixture(scope="session")
+def cxx() -> list[str]:
+    """The command of a C++ compiler."""
+    for candidate in (os.environ.get("CXX", ""), "c++", "g++", "clang++"):
+        command = shlex.split(candidate)
+        if command and shutil.which(command[0]):
+            return command
+    pytest.skip("no C++ compiler here")
+
+
+@pytest.fixture
+def run_python(tmp_path: Path) -> Callable[..., str]:
+    """Run code in a fresh interpreter and return what it printed; it must exit with 0.
+
+    Keyword arguments are environment variables; None removes one.
+    """
+
+    def run(code: str, **environment: str | None) -> str:
+        merged: dict[str, str | None] = {**os.environ, **environment}
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=tmp_path,
+            env={name: value for name, value in merged.items() if value is not None},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, f"exit status {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    return run

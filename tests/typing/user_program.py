@@ -1,0 +1,52 @@
+"""A small typed program, as a user would write it. mypy --strict must find it clean."""
+
+from __future__ import annotations
+
+import cudamod
+from cudamod import driver
+
+
+def device_names() -> list[str]:
+    """The names of all devices."""
+    names = []
+    for ordinal in range(driver.cuDeviceGetCount()):
+        name = bytearray(256)
+        driver.cuDeviceGetName(name, len(name), driver.cuDeviceGet(ordinal))
+        names.append(name.rstrip(b"\0").decode())
+    return names
+
+
+def describe(error: cudamod.CUDAError) -> str:
+    """What a program may ask of an error."""
+    status: int = error.status
+    return f"{error.call}: {error.name} ({status}) {error.subject} {error.log}"
+
+
+def warp_size(ordinal: int) -> int:
+    """An attribute by its enum."""
+    attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_WARP_SIZE
+    return driver.cuDeviceGetAttribute(attribute, ordinal)
+
+
+def is_capturing(stream: driver.CData) -> bool:
+    """An output that is an enum."""
+    active = driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
+    return driver.cuStreamIsCapturing(stream) is active
+
+
+def main() -> None:
+    """Say which driver this is."""
+    try:
+        free, total = driver.cuMemGetInfo()
+    except cudamod.DriverNotFoundError as missing:
+        for place, reason in missing.searched:
+            print(place, reason)
+    except MemoryError:
+        print("no memory")
+    except cudamod.CUDAError as error:
+        print(describe(error))
+    else:
+        share: float = free / total
+        print(driver.describe(), driver.version(), share, driver.CUDA_VERSION)
+    if driver.has("cuLogsCurrent"):
+        print(driver.needed_version("cuLogsCurrent"))

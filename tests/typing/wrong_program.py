@@ -1,0 +1,18 @@
+"""Mistakes that a type checker must find: each line's comment is mypy's error code for it."""
+
+from __future__ import annotations
+
+import cudamod
+from cudamod import driver
+
+driver.cuDeviceGetCount(1)  # call-arg
+driver.cuMemAlloc("many")  # arg-type
+driver.cuNoSuchFunction()  # attr-defined
+driver.cuStreamCreate(0).upper  # fine: a handle is CFFI data
+count: str = driver.cuDeviceGetCount()  # assignment
+free: int = driver.cuMemGetInfo()  # assignment
+driver.CUresult.CUDA_NO_SUCH_ERROR  # attr-defined
+driver.use(None)  # arg-type
+driver.version() + "x"  # operator
+cudamod.NoSuchName  # attr-defined
+cudamod.CUDAError.statuses  # attr-defined
