@@ -8,7 +8,8 @@ What has to be known before the driver starts is chosen by environment variables
 K, M or G), ``CUDAMOD_EMULATOR_DRIVER_VERSION`` (13000), ``CUDAMOD_EMULATOR_MANNER`` (``strict`` or
 ``faithful``), ``CUDAMOD_EMULATOR_NULL_LAUNCH=1``, ``CUDAMOD_EMULATOR_SEED``,
 ``CUDAMOD_EMULATOR_THREADS``, ``CUDAMOD_EMULATOR_FAIL`` (``cuMemAlloc:2:2``: the second call answers
-2), ``CUDAMOD_EMULATOR_JOURNAL=1``, ``CUDAMOD_EMULATOR_LEAKS=1`` and ``CUDAMOD_EMULATOR_QUIET=1``.
+2), ``CUDAMOD_EMULATOR_JOURNAL`` (1, or a file for the calls at exit),
+``CUDAMOD_EMULATOR_LEAKS=1`` and ``CUDAMOD_EMULATOR_QUIET=1``.
 
 ::
 

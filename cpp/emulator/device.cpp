@@ -42,6 +42,7 @@ const std::vector<std::unique_ptr<Device>>& devices() {
 }
 
 void create_devices() {
+    std::vector<std::unique_ptr<Device>> made;
     for (const std::string& architecture : settings().devices) {
         const Profile* profile = find_profile(architecture);
         if (!profile) {
@@ -51,14 +52,17 @@ void create_devices() {
                  architecture.c_str());
         }
         auto device = std::make_unique<Device>();
-        device->ordinal = static_cast<int>(all().size());
+        device->ordinal = static_cast<int>(made.size());
         device->profile = profile;
         device->uuid = make_uuid(device->ordinal, *profile);
         device->total_bytes = settings().memory_bytes;
+        made.push_back(std::move(device));
+    }
+    for (const auto& device : made) {
         device->primary = make_primary_context(*device);
         device->default_pool = device->current_pool = make_default_pool(*device);
-        all().push_back(std::move(device));
     }
+    all() = std::move(made);
 }
 
 Device& device_at(CUdevice ordinal) {
