@@ -189,7 +189,10 @@ inline void add_convert_cases(std::vector<Case>& out) {
     for (const std::string& to : integers) {
         for (const std::string& from : integers) {
             if (to != from) add("cvt." + to + "." + from, kind(to), {kind(from)});
-            add("cvt.sat." + to + "." + from, kind(to), {kind(from)});
+            // .sat is for conversions that can overflow.
+            const int to_bits = std::stoi(to.substr(1)), from_bits = std::stoi(from.substr(1));
+            const bool fits = to[0] == from[0] ? to_bits >= from_bits : to[0] == 's' && to_bits > from_bits;
+            if (!fits) add("cvt.sat." + to + "." + from, kind(to), {kind(from)});
         }
         for (const std::string from : {"f16", "f32", "f64"}) {
             for (const std::string rounding : {"rni", "rzi", "rmi", "rpi"}) {
@@ -241,7 +244,7 @@ inline void add_convert_cases(std::vector<Case>& out) {
             add("cvt.rn" + flags + ".f16x2." + type, "f16x2", {"i16"});
         }
     }
-    for (const std::string& type : integers) {
+    for (const std::string type : {"u16", "s16", "u32", "s32", "u64", "s64"}) {
         add("cvt.rn.bf16." + type, "bf16", {kind(type)});
         add("cvt.rzi." + type + ".bf16", kind(type), {"bf16"});
     }
