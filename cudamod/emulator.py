@@ -1,4 +1,4 @@
-"""Control over the emulated driver: what it was asked, what it launched, what shall fail, what is alive.
+"""Control over the emulated driver: its calls and launches, what shall fail, what is alive.
 
 Everything here concerns the emulated driver that ``cudamod.driver`` opened in this process (it is
 opened by the first call); with another driver every function raises :class:`NotEmulatedError`.
@@ -8,7 +8,8 @@ What has to be known before the driver starts is chosen by environment variables
 K, M or G), ``CUDAMOD_EMULATOR_DRIVER_VERSION`` (13000), ``CUDAMOD_EMULATOR_MANNER`` (``strict`` or
 ``faithful``), ``CUDAMOD_EMULATOR_NULL_LAUNCH=1``, ``CUDAMOD_EMULATOR_SEED``,
 ``CUDAMOD_EMULATOR_THREADS``, ``CUDAMOD_EMULATOR_FAIL`` (``cuMemAlloc:2:2``: the second call answers
-2), ``CUDAMOD_EMULATOR_JOURNAL=1``, ``CUDAMOD_EMULATOR_LEAKS=1`` and ``CUDAMOD_EMULATOR_QUIET=1``.
+2), ``CUDAMOD_EMULATOR_JOURNAL`` (1, or a file for the calls at exit),
+``CUDAMOD_EMULATOR_LEAKS=1`` and ``CUDAMOD_EMULATOR_QUIET=1``.
 
 ::
 
@@ -164,7 +165,8 @@ def _control() -> Any:
 
 
 def _text(value: Any) -> str:
-    return _ffi.string(value).decode(errors="replace")
+    text: bytes = _ffi.string(value)
+    return text.decode(errors="replace")
 
 
 def devices() -> list[EmulatedDevice]:
@@ -179,7 +181,7 @@ def devices() -> list[EmulatedDevice]:
 def start_recording(*, clear: bool = True) -> None:
     """Start the journal of calls and the launch recorder; both are off otherwise.
 
-    They keep the newest million calls and 65,536 launches. With ``clear=False`` what is there stays.
+    They keep the newest million calls and 65,536 launches; ``clear=False`` keeps what is there.
     """
     control = _control()
     if clear:
@@ -274,8 +276,8 @@ def counts() -> dict[str, int]:
 def null_launch(on: bool) -> None:
     """Swallow launches: they are counted and return at once.
 
-    This works on a driver that is open already, at the cost of its ordinary call; benchmarks set
-    ``CUDAMOD_EMULATOR_NULL_LAUNCH=1`` instead, which installs an entry point that does nothing else.
+    This works on a driver that is open already, at the cost of its ordinary call. Benchmarks set
+    ``CUDAMOD_EMULATOR_NULL_LAUNCH=1`` instead: an entry point that does nothing else.
     """
     _control().cudamodEmulatorNullLaunch(int(on))
 
@@ -286,7 +288,7 @@ def null_launches() -> int:
 
 
 def reset() -> None:
-    """Back to a fresh start: recording off and empty, nothing injected, faults of contexts forgotten.
+    """Back to a fresh start: recording off and empty, nothing injected, faults forgotten.
 
     Objects stay alive. A real context cannot be healed after a fault; this is for tests.
     """

@@ -32,7 +32,7 @@ constexpr Behaviour kBehaviours[] = {
 
 /// What the environment switches on, before the first call.
 const bool environment_applied = [] {
-    if (settings().journal) {
+    if (!settings().journal.empty()) {
         journal::enable(true);
         recorder::enable(true);
     }

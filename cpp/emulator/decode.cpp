@@ -13,6 +13,10 @@ namespace {
 
 constexpr std::uint32_t kMostThreads = 1024;
 
+// Registers of PTX are an estimate. With no more than this it never forbids a block that the card
+// might run.
+constexpr std::uint32_t kMostEstimatedRegisters = 64;
+
 /// The newest PTX version of a driver, 90 for 9.0 (the PTX ISA's release history).
 int newest_isa(int driver_version) {
     struct Release {
@@ -62,7 +66,7 @@ KernelCode from_entry(const ptx::Program& program, std::size_t index, const Prof
     for (const ptx::Parameter& parameter : entry.parameters)
         kernel.parameters.push_back({parameter.offset, parameter.size});
     kernel.parameter_bytes = entry.parameter_bytes;
-    kernel.registers = entry.registers;
+    kernel.registers = std::min(entry.registers, kMostEstimatedRegisters);
     kernel.static_shared = entry.static_shared_bytes;
     kernel.local_bytes = entry.local_bytes;
     kernel.required_threads = array_of(entry.required_threads);

@@ -26,8 +26,13 @@ CUuuid make_uuid(int ordinal, const Profile& profile) {
     return uuid;
 }
 
+/// Each device has a bus of its own and the profile's place on it.
 int pci_bus(const Device& device) {
-    return device.ordinal + 1;
+    return device.profile->attribute(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) + device.ordinal;
+}
+
+int pci_slot(const Device& device) {
+    return device.profile->attribute(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
 }
 
 } // namespace
@@ -37,6 +42,7 @@ const std::vector<std::unique_ptr<Device>>& devices() {
 }
 
 void create_devices() {
+    std::vector<std::unique_ptr<Device>> made;
     for (const std::string& architecture : settings().devices) {
         const Profile* profile = find_profile(architecture);
         if (!profile) {
@@ -46,14 +52,17 @@ void create_devices() {
                  architecture.c_str());
         }
         auto device = std::make_unique<Device>();
-        device->ordinal = static_cast<int>(all().size());
+        device->ordinal = static_cast<int>(made.size());
         device->profile = profile;
         device->uuid = make_uuid(device->ordinal, *profile);
         device->total_bytes = settings().memory_bytes;
+        made.push_back(std::move(device));
+    }
+    for (const auto& device : made) {
         device->primary = make_primary_context(*device);
         device->default_pool = device->current_pool = make_default_pool(*device);
-        all().push_back(std::move(device));
     }
+    all() = std::move(made);
 }
 
 Device& device_at(CUdevice ordinal) {
@@ -143,8 +152,7 @@ CUDAMOD_API cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdev
                 fail(CUDA_ERROR_INVALID_VALUE, "Device attribute %d is unknown to this driver",
                      static_cast<int>(attribute));
             }
-            *value = attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID && ordinal > 0 ? pci_bus(device)
-                                                                                : found->second;
+            *value = attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? pci_bus(device) : found->second;
         },
         value, static_cast<int>(attribute), ordinal);
 }
@@ -168,8 +176,8 @@ CUDAMOD_API cuDeviceGetPCIBusId(char* text, int length, CUdevice device) {
             require_pointer(text, "the bus id");
             if (length < 13)
                 fail(CUDA_ERROR_INVALID_VALUE, "A bus id takes 13 bytes, not %d", length);
-            std::snprintf(text, static_cast<std::size_t>(length), "0000:%02x:00.0",
-                          pci_bus(device_at(device)));
+            std::snprintf(text, static_cast<std::size_t>(length), "0000:%02x:%02x.0",
+                          pci_bus(device_at(device)), pci_slot(device_at(device)));
         },
         static_cast<const void*>(text), length, device);
 }
@@ -186,7 +194,8 @@ CUDAMOD_API cuDeviceGetByPCIBusId(CUdevice* device, const char* text) {
                 fail(CUDA_ERROR_INVALID_VALUE, "'%s' is no bus id", text);
             }
             for (const auto& candidate : devices()) {
-                if (!domain && !slot && static_cast<int>(bus) == pci_bus(*candidate)) {
+                if (!domain && static_cast<int>(slot) == pci_slot(*candidate) &&
+                    static_cast<int>(bus) == pci_bus(*candidate)) {
                     *device = candidate->ordinal;
                     return;
                 }

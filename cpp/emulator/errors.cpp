@@ -5,9 +5,9 @@
 namespace cudamod::emulator {
 
 const char* error_name(CUresult status) {
-    switch (status) {
-#define CUDAMOD_STATUS(name, sentence)                                                             \
-    case CUDA_##name:                                                                              \
+    switch (static_cast<int>(status)) {
+#define CUDAMOD_STATUS(number, name, sentence)                                                     \
+    case number:                                                                                   \
         return "CUDA_" #name;
 #include "emulator/errors.def"
     default:
@@ -16,9 +16,9 @@ const char* error_name(CUresult status) {
 }
 
 const char* error_sentence(CUresult status) {
-    switch (status) {
-#define CUDAMOD_STATUS(name, sentence)                                                             \
-    case CUDA_##name:                                                                              \
+    switch (static_cast<int>(status)) {
+#define CUDAMOD_STATUS(number, name, sentence)                                                     \
+    case number:                                                                                   \
         return sentence;
 #include "emulator/errors.def"
     default:

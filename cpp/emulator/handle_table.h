@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <new>
 #include <vector>
 
 namespace cudamod::emulator {
@@ -29,6 +30,7 @@ class HandleTable {
             slot = free_.front();
             free_.pop_front();
         } else {
+            if (slot >= kHandleRangeBytes / kHandleStride) throw std::bad_alloc();
             slots_.emplace_back();
         }
         slots_[slot] = std::move(object);

@@ -1,8 +1,11 @@
 #include "emulator/journal.h"
 
+#include "emulator/errors.h"
 #include "emulator/process.h"
 
+#include <cstdio>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -45,6 +48,22 @@ void clear() {
 std::size_t size() {
     std::lock_guard lock(all().mutex);
     return all().entries.size();
+}
+
+bool write_file(const std::string& path) {
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
+        std::fopen(path.c_str(), "w"),
+        [](std::FILE* open) { return open ? std::fclose(open) : 0; });
+    if (!file) return false;
+    std::lock_guard lock(all().mutex);
+    for (const Entry& entry : all().entries) {
+        std::fprintf(file.get(), "%llu thread %llu %s(%s) = %d %s\n",
+                     static_cast<unsigned long long>(entry.index),
+                     static_cast<unsigned long long>(entry.thread), entry.call,
+                     entry.arguments.c_str(), static_cast<int>(entry.status),
+                     error_name(entry.status));
+    }
+    return true;
 }
 
 bool read(std::size_t position, Entry& entry) {

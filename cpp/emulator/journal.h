@@ -22,6 +22,9 @@ void write(const char* call, std::string arguments, CUresult status);
 void clear();
 std::size_t size();
 
+/// Writes what is kept to a file, a call a line; false if it cannot be written.
+bool write_file(const std::string& path);
+
 /// A copy of entry `position`, counted from the oldest that is kept; false if there is none.
 bool read(std::size_t position, Entry& entry);
 

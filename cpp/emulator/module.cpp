@@ -25,6 +25,7 @@ std::shared_ptr<Allocation> place(const std::shared_ptr<Context>& context,
         fail(CUDA_ERROR_OUT_OF_MEMORY, "Variable '%s' needs %zu bytes", variable.name.c_str(),
              bytes);
     memory->variable = variable.name;
+    memory->read_only = variable.constant;
     memory->context = context;
     memory->device = context->device;
     std::memset(memory->host, 0, bytes);

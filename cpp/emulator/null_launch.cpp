@@ -23,6 +23,13 @@ CUresult launch_kernel_ex(const CUlaunchConfig*, CUfunction, void**, void**) {
     return CUDA_SUCCESS;
 }
 
+// What a library asks of a stream before each launch: a null launch captures nothing either.
+CUresult stream_is_capturing(CUstream, CUstreamCaptureStatus* status) {
+    if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+}
+
 } // namespace
 
 std::uint64_t null_launches() {
@@ -39,6 +46,8 @@ void* null_entry_point(const char* symbol) {
     if (std::strcmp(symbol, "cuLaunchKernel") == 0) return reinterpret_cast<void*>(launch_kernel);
     if (std::strcmp(symbol, "cuLaunchKernelEx") == 0)
         return reinterpret_cast<void*>(launch_kernel_ex);
+    if (std::strcmp(symbol, "cuStreamIsCapturing") == 0)
+        return reinterpret_cast<void*>(stream_is_capturing);
     return nullptr;
 }
 

@@ -40,8 +40,11 @@ void get_address(const char* name, void** address, int version, cuuint64_t flags
                  CUdriverProcAddressQueryResult* result) {
     require_pointer(name, "the name");
     require_pointer(address, "the address");
-    if (flags & ~cuuint64_t{CU_GET_PROC_ADDRESS_LEGACY_STREAM |
-                            CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM}) {
+    if (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) {
+        fail(CUDA_ERROR_NOT_SUPPORTED,
+             "Functions whose default stream is the thread's are not emulated");
+    }
+    if (flags & ~cuuint64_t{CU_GET_PROC_ADDRESS_LEGACY_STREAM}) {
         fail(CUDA_ERROR_INVALID_VALUE, "Flags 0x%llx are unknown",
              static_cast<unsigned long long>(flags));
     }

@@ -2,7 +2,7 @@
 
 #include "emulator/call.h"
 #include "emulator/device.h"
-#include "emulator/injection.h"
+#include "emulator/journal.h"
 #include "emulator/leaks.h"
 #include "emulator/settings.h"
 
@@ -42,6 +42,11 @@ void announce() {
 void at_exit() {
     if (attention.load() & kNotInitialized) return;
     if (settings().leak_report) report_leaks();
+    const std::string& path = settings().journal;
+    if (!path.empty() && path != "1" && !journal::write_file(path)) {
+        std::fprintf(stderr, "cudamod: emulated driver: the journal cannot be written to '%s'\n",
+                     path.c_str());
+    }
     set_attention(kShutDown, true);
 }
 

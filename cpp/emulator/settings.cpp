@@ -69,7 +69,9 @@ Settings read_environment() {
     read.poison_bytes = read_number("CUDAMOD_EMULATOR_POISON", read.poison_bytes, 0);
     read.null_launch = read_switch("CUDAMOD_EMULATOR_NULL_LAUNCH");
     read.quiet = read_switch("CUDAMOD_EMULATOR_QUIET");
-    read.journal = read_switch("CUDAMOD_EMULATOR_JOURNAL");
+    if (const char* text = variable("CUDAMOD_EMULATOR_JOURNAL")) {
+        if (std::string_view(text) != "0") read.journal = text;
+    }
     read.leak_report = read_switch("CUDAMOD_EMULATOR_LEAKS");
     if (const char* text = variable("CUDAMOD_EMULATOR_MANNER")) {
         if (std::string_view(text) == "faithful")

@@ -23,8 +23,10 @@ struct Settings {
         std::size_t{64} << 20; ///< CUDAMOD_EMULATOR_POISON: fresh memory is filled up to this size
     bool null_launch = false;  ///< CUDAMOD_EMULATOR_NULL_LAUNCH=1
     bool quiet = false;        ///< CUDAMOD_EMULATOR_QUIET=1
-    bool journal = false;      ///< CUDAMOD_EMULATOR_JOURNAL=1
-    bool leak_report = false;  ///< CUDAMOD_EMULATOR_LEAKS=1: live objects on stderr at exit
+    /// CUDAMOD_EMULATOR_JOURNAL: 1 keeps calls and launches in memory, a path also writes the calls
+    /// there at exit; empty: off.
+    std::string journal;
+    bool leak_report = false;       ///< CUDAMOD_EMULATOR_LEAKS=1: live objects on stderr at exit
     Manner manner = Manner::strict; ///< CUDAMOD_EMULATOR_MANNER=strict|faithful
     std::uint64_t seed = 0;         ///< CUDAMOD_EMULATOR_SEED
     unsigned threads = 1; ///< CUDAMOD_EMULATOR_THREADS: threads that execute one kernel's blocks

@@ -45,9 +45,30 @@ void Stream::enqueue(const Task& task) {
     }
 }
 
+void Stream::enqueue_host(const Task& function) {
+    bool runs = false;
+    enqueue([&] {
+        std::lock_guard lock(host_mutex_);
+        ++host_running_;
+        runs = true;
+    });
+    if (!runs) return;
+    {
+        const CallbackScope inside;
+        function();
+    }
+    std::lock_guard lock(host_mutex_);
+    --host_running_;
+    host_done_.notify_all();
+}
+
 void Stream::wait() {
-    std::lock_guard run(running_);
-    if (kind == StreamKind::legacy) std::unique_lock gate(context->legacy_gate);
+    {
+        std::lock_guard run(running_);
+        if (kind == StreamKind::legacy) std::unique_lock gate(context->legacy_gate);
+    }
+    std::unique_lock lock(host_mutex_);
+    host_done_.wait(lock, [&] { return !host_running_; });
 }
 
 void Stream::await(const std::shared_ptr<Mark>& mark) {
@@ -58,7 +79,8 @@ void Stream::await(const std::shared_ptr<Mark>& mark) {
 bool Stream::idle() {
     if (!running_.try_lock()) return false;
     running_.unlock();
-    return true;
+    std::lock_guard lock(host_mutex_);
+    return !host_running_;
 }
 
 std::shared_ptr<Stream> legacy_stream(const std::shared_ptr<Context>& context) {
@@ -231,10 +253,7 @@ CUDAMOD_API cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
         "cuLaunchHostFunc",
         [&] {
             if (!function) fail(CUDA_ERROR_INVALID_VALUE, "The host function must not be NULL");
-            find_locked(handle)->enqueue([=] {
-                const CallbackScope inside;
-                function(data);
-            });
+            find_locked(handle)->enqueue_host([=] { function(data); });
         },
         handle, function, data);
 }
@@ -246,10 +265,7 @@ CUDAMOD_API cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void
         [&] {
             if (!callback) fail(CUDA_ERROR_INVALID_VALUE, "The callback must not be NULL");
             if (flags) fail(CUDA_ERROR_INVALID_VALUE, "Flags must be 0, not %u", flags);
-            find_locked(handle)->enqueue([=] {
-                const CallbackScope inside;
-                callback(handle, CUDA_SUCCESS, data);
-            });
+            find_locked(handle)->enqueue_host([=] { callback(handle, CUDA_SUCCESS, data); });
         },
         handle, callback, data, flags);
 }

@@ -3,6 +3,7 @@
 #include "emulator/api.h"
 #include "emulator/context.h"
 
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -33,6 +34,11 @@ struct Stream {
     /// After a fault of the context nothing runs.
     void enqueue(const Task& task);
 
+    /// Calls a function of the host after all earlier work. Unlike a task it does not hold up other
+    /// threads that enqueue into this stream meanwhile: one of them may hold a lock that the
+    /// function needs, Python's for one. wait() waits for it.
+    void enqueue_host(const Task& function);
+
     /// Returns when everything enqueued so far has run. The caller does not hold the driver's lock.
     void wait();
 
@@ -46,6 +52,9 @@ struct Stream {
 
   private:
     std::mutex running_;
+    std::mutex host_mutex_;
+    std::condition_variable host_done_;
+    int host_running_ = 0;
 };
 
 /// The stream behind a handle that a caller gives: 0 and 1 the current context's legacy stream, 2

@@ -6,6 +6,7 @@ namespace cudamod::formats {
 namespace {
 
 constexpr std::uint32_t kSymbolTable = 2;
+constexpr std::uint32_t kStringTable = 3;
 constexpr std::uint32_t kNoBits = 8;
 constexpr std::uint16_t kExtendedIndex = 0xffff;
 
@@ -155,6 +156,11 @@ Result<Elf> read_elf(Bytes bytes) {
     Bytes names;
     if (tables->names_index != 0 && tables->names_index < tables->section_count) {
         auto section = section_header(bytes, *tables, tables->names_index);
+        // A cut-off file whose section headers are other memory's bytes.
+        if (section.type != kStringTable) {
+            return fail("section " + std::to_string(tables->names_index) + " of type " +
+                        std::to_string(section.type) + " is not the table of section names");
+        }
         auto part = slice(bytes, section.offset, section.size);
         if (!part)
             return fail("section names: " + range(section.offset, section.size, bytes.size()));

@@ -64,7 +64,7 @@ class DriverError(Exception):
 
 
 class EmulatedDriver:
-    """The driver's C functions by name; ``status`` answers what a call answers, ``call`` insists on 0."""
+    """The driver's C functions by name; ``status`` answers the status, ``call`` insists on 0."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -122,7 +122,7 @@ class EmulatedDriver:
         shared: int = 0,
         stream: Any = None,
     ) -> int:
-        """The status of cuLaunchKernel; ``arguments`` are ctypes values, None passes a null pointer."""
+        """The status of cuLaunchKernel; ``arguments`` are ctypes values, or None for NULL."""
         parameters = None
         if arguments is not None:
             parameters = (Pointer * max(len(arguments), 1))(

@@ -100,9 +100,26 @@ def test_failures_from_the_environment(driver: EmulatedDriver) -> None:
 driver.make_current()
 print([driver.status("cuStreamCreate", ctypes.byref(Pointer()), 0) for _ in range(3)])
 """
-    done = run_script(driver.path, script, CUDAMOD_EMULATOR_FAIL="cuStreamCreate:2:2,cuStreamCreate:3:999")
+    done = run_script(
+        driver.path, script, CUDAMOD_EMULATOR_FAIL="cuStreamCreate:2:2,cuStreamCreate:3:999"
+    )
     assert done.stdout.strip() == "[0, 2, 999]"
-    assert "cannot be read" in run_script(driver.path, script, CUDAMOD_EMULATOR_FAIL="cuStreamCreate").stderr
+    assert (
+        "cannot be read"
+        in run_script(driver.path, script, CUDAMOD_EMULATOR_FAIL="cuStreamCreate").stderr
+    )
+
+
+def test_journal_in_a_file(driver: EmulatedDriver, tmp_path: Path) -> None:
+    script = "driver.make_current(); driver.status('cuStreamDestroy', None)"
+    done = run_script(driver.path, script, CUDAMOD_EMULATOR_JOURNAL=str(tmp_path / "calls"))
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "calls").read_text().splitlines()
+    assert [line.split()[0] for line in lines] == [str(index) for index in range(len(lines))]
+    assert lines[0].endswith(" cuInit(0) = 0 CUDA_SUCCESS")
+    assert lines[-1].endswith(" cuStreamDestroy(NULL) = 400 CUDA_ERROR_INVALID_HANDLE")
+    done = run_script(driver.path, script, CUDAMOD_EMULATOR_JOURNAL=str(tmp_path / "no" / "way"))
+    assert "cannot be written" in done.stderr
 
 
 def test_live_counts(current: EmulatedDriver, control: Any) -> None:

@@ -67,7 +67,11 @@ def test_each_row_is_found_at_its_version(driver: EmulatedDriver) -> None:
 
 
 def test_the_newest_abi_up_to_the_version_asked(driver: EmulatedDriver) -> None:
-    for asked, symbol in ((11039, "cuCtxCreate_v2"), (12040, "cuCtxCreate_v3"), (99999, "cuCtxCreate_v4")):
+    for asked, symbol in (
+        (11039, "cuCtxCreate_v2"),
+        (12040, "cuCtxCreate_v3"),
+        (99999, "cuCtxCreate_v4"),
+    ):
         assert query(driver, b"cuCtxCreate", asked)[1] == address_of(driver, symbol)
 
 
@@ -80,7 +84,8 @@ def test_an_old_driver_lacks_what_came_later(driver: EmulatedDriver) -> None:
     script = """
 def found(name):
     address = Pointer()
-    return driver.status("cuGetProcAddress", name, ctypes.byref(address), 13000, ctypes.c_uint64(0), None)
+    out = ctypes.byref(address), 13000, ctypes.c_uint64(0), None
+    return driver.status("cuGetProcAddress", name, *out)
 assert found(b"cuKernelGetParamInfo") == 500
 assert found(b"cuLibraryLoadData") == 0
 assert driver.get("cuDriverGetVersion", ctypes.c_int) == 12020
@@ -112,7 +117,8 @@ assert driver.status("cuInit", 1) == 1
 driver.make_current()
 child = os.fork()
 if not child:
-    os._exit(driver.status("cuDeviceGetCount", ctypes.byref(ctypes.c_int())) * 10 + driver.status("cuInit", 0))
+    counted = driver.status("cuDeviceGetCount", ctypes.byref(ctypes.c_int()))
+    os._exit(10 * counted + driver.status("cuInit", 0))
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 33
 """
     done = run_script(driver.path, script)

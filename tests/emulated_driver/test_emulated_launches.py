@@ -215,7 +215,10 @@ def test_sass_is_never_executed(current: EmulatedDriver) -> None:
 def test_a_fatbin_has_attributes_from_its_cubin_and_runs_its_ptx(current: EmulatedDriver) -> None:
     library = current.load((DATA / "fatbins" / "saxpy.none.fatbin").read_bytes())
     kernel = current.kernel(library, b"saxpy")
-    x, y = current.upload(struct.pack("4f", 1, 2, 3, 4)), current.upload(struct.pack("4f", *[1] * 4))
+    x, y = (
+        current.upload(struct.pack("4f", 1, 2, 3, 4)),
+        current.upload(struct.pack("4f", *[1] * 4)),
+    )
     arguments = [
         ctypes.c_int(4),
         ctypes.c_float(2),
@@ -289,7 +292,10 @@ def test_a_kernel_survives_a_reset_of_its_context(current: EmulatedDriver) -> No
     current.call("cuDevicePrimaryCtxRelease", 0)
 
 
-BODY = b".visible .entry k(.param .u64 p) { .reg .b64 %rd<3>; .reg .b32 %r<3>; ld.param.u64 %rd1, [p]; %s ret; }"
+BODY = b""".visible .entry k(.param .u64 p) {
+    .reg .b64 %rd<3>; .reg .b32 %r<3>; ld.param.u64 %rd1, [p]; %s ret;
+}
+"""
 FAULTS = {
     "trap": (b"trap;", 719),
     "null": (b"mov.u64 %rd1, 16; st.global.u32 [%rd1], 1;", 700),
@@ -346,10 +352,9 @@ driver.call("cuCtxSynchronize")
 driver.call("cuCtxDisablePeerAccess", peer)
 assert driver.launch(kernel, arguments) == 0
 assert driver.status("cuCtxSynchronize") == 700
-driver.make_current(1)
+driver.call("cuCtxSetCurrent", peer)
 assert words(driver, memory, 1) == (1,)
 """
-    script = script.replace("driver.make_current(1)\nassert", "driver.call('cuCtxSetCurrent', peer)\nassert")
     done = run_script(driver.path, script, CUDAMOD_EMULATOR_DEVICES="sm_90,sm_90")
     assert done.returncode == 0, done.stderr
 
@@ -358,7 +363,8 @@ def test_null_launches_are_fast_and_counted(driver: EmulatedDriver) -> None:
     script = """
 driver.make_current()
 address = Pointer()
-driver.call("cuGetProcAddress", b"cuLaunchKernelEx", ctypes.byref(address), 13000, ctypes.c_uint64(0), None)
+out = ctypes.byref(address), 13000, ctypes.c_uint64(0), None
+driver.call("cuGetProcAddress", b"cuLaunchKernelEx", *out)
 launch = ctypes.CFUNCTYPE(ctypes.c_int, Pointer, Pointer, Pointer, Pointer)(address.value)
 assert launch(None, None, None, None) == 0
 assert driver.launch(Pointer(5), None) == 0
@@ -397,5 +403,3 @@ def test_several_threads_launch_at_once(current: EmulatedDriver, add: Pointer) -
     current.call("cuCtxSynchronize")
     assert failed == []
     assert words(current, memory, 64) == (200,) * 64
-
-

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
+import random
 import signal
 
 import pytest
@@ -53,6 +55,31 @@ assert len({memory.value for memory in held} | {kept.value}) == 32
         current.path, script, CUDAMOD_EMULATOR_MEMORY="32M", CUDAMOD_EMULATOR_POISON="0"
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_memory_keeps_its_content(current: EmulatedDriver) -> None:
+    choose = random.Random(7)
+    held: list[tuple[Pointer, bytearray]] = []
+    for _ in range(2000):
+        if held and choose.random() < 0.45:
+            memory, content = held.pop(choose.randrange(len(held)))
+            assert current.download(memory, len(content)) == content
+            current.call("cuMemFree", memory)
+        elif held and choose.random() < 0.5:
+            memory, content = choose.choice(held)
+            start = choose.randrange(len(content))
+            size = choose.randint(1, len(content) - start)
+            content[start : start + size] = bytes([choose.randrange(256)]) * size
+            place = Pointer((memory.value or 0) + start)
+            current.call("cuMemsetD8", place, content[start], SIZE(size))
+        else:
+            content = bytearray(choose.randbytes(choose.choice((1, 7, 512, 4096, 100_000))))
+            held.append((current.upload(bytes(content)), content))
+    spans = sorted((memory.value or 0, len(content)) for memory, content in held)
+    for (start, size), (following, _) in itertools.pairwise(spans):
+        assert start + size < following
+    for memory, _ in held:
+        current.call("cuMemFree", memory)
 
 
 def test_fresh_memory_is_poisoned(current: EmulatedDriver) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 
 from emulated_driver_api import EmulatedDriver, Pointer
 
@@ -50,7 +51,9 @@ def test_elapsed_time(current: EmulatedDriver) -> None:
         current.call("cuEventRecord", event, None)
     current.call("cuEventElapsedTime", ctypes.byref(time), start, end)
     assert 0 <= time.value < 1000
-    assert current.status("cuEventElapsedTime", ctypes.byref(time), start, untimed) == INVALID_HANDLE
+    assert (
+        current.status("cuEventElapsedTime", ctypes.byref(time), start, untimed) == INVALID_HANDLE
+    )
     current.call("cuEventQuery", end)
     current.call("cuEventSynchronize", end)
     current.call("cuStreamWaitEvent", None, end, 0)
@@ -76,6 +79,33 @@ def test_host_functions_may_not_call_the_driver(current: EmulatedDriver) -> None
     current.call("cuLaunchHostFunc", None, function, Pointer(42))
     current.call("cuCtxSynchronize")
     assert seen == [(42, NOT_PERMITTED)]
+
+
+def test_others_may_enqueue_while_a_host_function_runs(current: EmulatedDriver) -> None:
+    context = Pointer(current.get("cuCtxGetCurrent", Pointer))
+    stream, memory = current.pointer("cuStreamCreate", 0), current.allocate(4)
+    entered, enqueued, order = threading.Event(), threading.Event(), []
+
+    @ctypes.CFUNCTYPE(None, Pointer)
+    def function(_: int | None) -> None:
+        entered.set()
+        assert enqueued.wait(10)
+        order.append("function")
+
+    def enqueue() -> None:
+        assert entered.wait(10)
+        current.call("cuCtxSetCurrent", context)
+        current.call("cuMemsetD8Async", memory, 1, ctypes.c_size_t(4), stream)
+        assert current.status("cuStreamQuery", stream) == 600
+        enqueued.set()
+        current.call("cuStreamSynchronize", stream)
+        order.append("synchronized")
+
+    thread = threading.Thread(target=enqueue)
+    thread.start()
+    current.call("cuLaunchHostFunc", stream, function, None)
+    thread.join()
+    assert order == ["function", "synchronized"]
 
 
 def test_capture_mode_is_exchanged(current: EmulatedDriver) -> None:

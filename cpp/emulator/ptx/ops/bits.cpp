@@ -36,10 +36,15 @@ struct Brev64 {
                Brev32::apply(static_cast<uint32_t>(a >> 32));
     }
 };
+/// 32-bit fields take their position and length from one byte; 64-bit ones, on the card, from the whole word.
+template <class T> CUDAMOD_INLINE uint32_t field_operand(uint32_t x) {
+    if constexpr (sizeof(T) == 4) return x & 0xff;
+    return x < 64 ? x : 64;
+}
 template <class T, bool Signed> struct Bfe {
     CUDAMOD_INLINE static T apply(T a, uint32_t b, uint32_t c) {
         constexpr uint32_t kBits = 8 * sizeof(T);
-        const uint32_t position = b & 0xff, length = c & 0xff;
+        const uint32_t position = field_operand<T>(b), length = field_operand<T>(c);
         if (length == 0) return 0;
         const uint32_t top = position + length - 1 < kBits - 1 ? position + length - 1 : kBits - 1;
         const bool sign = Signed && (a >> top & 1) != 0;
@@ -55,7 +60,7 @@ template <class T, bool Signed> struct Bfe {
 template <class T> struct Bfi {
     CUDAMOD_INLINE static T apply(T a, T b, uint32_t c, uint32_t e) {
         constexpr uint32_t kBits = 8 * sizeof(T);
-        const uint32_t position = c & 0xff, length = e & 0xff;
+        const uint32_t position = field_operand<T>(c), length = field_operand<T>(e);
         if (position >= kBits || length == 0) return b;
         const T ones = static_cast<T>(~T{0});
         const T keep = static_cast<T>((length >= kBits ? ones : static_cast<T>((T{1} << length) - 1)) << position);
@@ -64,6 +69,7 @@ template <class T> struct Bfi {
 };
 struct Fns {
     CUDAMOD_INLINE static uint32_t apply(uint32_t mask, uint32_t base, int32_t offset) {
+        if (offset == INT32_MIN) return 0;  // the card's answer
         if (base > 31) return 0xffffffff;
         if (offset == 0) return (mask >> base & 1) != 0 ? base : 0xffffffff;
         const int step = offset > 0 ? 1 : -1;

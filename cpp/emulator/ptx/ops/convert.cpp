@@ -66,7 +66,7 @@ CUDAMOD_INLINE float round_to_integral(float x, Rounding rounding) {
     }
 }
 
-/// Values out of range give the nearest one; NaN gives 0, in 64 bits the sign bit alone.
+/// Values out of range give the nearest one; NaN gives 0, from or to 64 bits the sign bit alone.
 template <class D, class S, Rounding R, bool Z> struct ToInteger {
     CUDAMOD_INLINE static D apply(S x) {
         using Limits = std::numeric_limits<D>;
@@ -74,7 +74,7 @@ template <class D, class S, Rounding R, bool Z> struct ToInteger {
         const S r = round_to_integral(x, R);
         constexpr S kBeyond = std::is_signed_v<D> ? S(std::uint64_t{1} << (8 * sizeof(D) - 1))
                                                   : S(std::uint64_t{1} << (8 * sizeof(D) - 1)) * S{2};
-        if (r != r) return sizeof(D) == 8 ? static_cast<D>(std::uint64_t{1} << 63) : D{0};
+        if (r != r) return sizeof(D) == 8 || sizeof(S) == 8 ? static_cast<D>(std::uint64_t{1} << (8 * sizeof(D) - 1)) : D{0};
         if (r >= kBeyond) return Limits::max();
         if (r < S(Limits::min())) return Limits::min();
         return static_cast<D>(r);
@@ -91,8 +91,11 @@ template <class T, bool Z, bool Sat> CUDAMOD_INLINE T finished(T x) {
 
 template <class D, class S, bool Z, bool Sat> struct FloatToFloat {
     CUDAMOD_INLINE static D apply(S x) {
-        if constexpr (std::is_same_v<S, float>) x = in<Z>(x);
-        return finished<D, Z, Sat>(static_cast<D>(x));
+        if constexpr (std::is_same_v<S, float>) x = Z ? out<Z>(x) : x;
+        const D r = static_cast<D>(x);
+        // A NaN narrowed from double keeps what fits of its payload.
+        if constexpr (sizeof(D) < sizeof(S) && !Sat) return Z ? flushed(r) : r;
+        return finished<D, Z, Sat>(r);
     }
 };
 template <class T, Rounding R, bool Z, bool Sat> struct Integral {
@@ -159,12 +162,19 @@ bool rounds_to_integral(const Form& form) {
 }
 bool rounds(const Form& form) { return form.has("rn") || form.has("rz") || form.has("rm") || form.has("rp"); }
 
+/// Whether every value of one integer type is one of the other.
+bool fits(Type to, Type from) {
+    if (is_signed(from) && !is_signed(to)) return false;
+    return is_signed(to) == is_signed(from) ? size_of(to) >= size_of(from) : size_of(to) > size_of(from);
+}
+
 /// Which modifiers a pair of types needs or allows.
 bool allowed(const Form& form, Type to, Type from) {
     const bool to_float = !is_integer(to), from_float = !is_integer(from);
     const bool integral_rounding = rounds_to_integral(form), rounding = rounds(form);
     if (form.has("ftz") && to != Type::F32 && from != Type::F32) return false;
     if (from_float && !to_float) return integral_rounding;
+    if (!from_float && !to_float && form.has("sat") && fits(to, from)) return false;
     if (!from_float) return to_float ? rounding : !rounding && !integral_rounding;
     if (to == from) return !rounding;
     const bool narrowing = size_of(to) < size_of(from) || (is_small_float(to) && is_small_float(from));

@@ -34,7 +34,11 @@ CUDAMOD_INLINE double read(const Warp& w, Slot slot, Type type, unsigned l) {
         const std::int64_t x = w.at<std::int64_t>(slot)[l];
         return sticky(x < 0 ? uint64_t{0} - static_cast<uint64_t>(x) : static_cast<uint64_t>(x), x < 0);
     }
-    case Type::F16: return static_cast<double>(half_value(w.at<uint16_t>(slot)[l]));
+    case Type::F16: {
+        const uint16_t x = w.at<uint16_t>(slot)[l];
+        if ((x & 0x7fff) <= 0x7c00) return static_cast<double>(half_value(x));
+        return std::bit_cast<double>(static_cast<uint64_t>(x >> 15) << 63 | 0x7ff8000000000000 | static_cast<uint64_t>(x & 0x3ff) << 42);
+    }
     case Type::BF16: return static_cast<double>(bfloat_value(w.at<uint16_t>(slot)[l]));
     case Type::F32: return static_cast<double>(w.at<float>(slot)[l]);
     default: return w.at<double>(slot)[l];
@@ -77,7 +81,8 @@ CUDAMOD_INLINE void write(const Warp& w, Slot slot, Type type, unsigned l, doubl
 }
 
 // Instruction::extra: destination type, source type, rounding, flags.
-constexpr uint32_t kIntegral = 1, kSaturate = 2, kFlush = 4;
+// The card does not flush what becomes f16: .ftz has no effect here.
+constexpr uint32_t kIntegral = 1, kSaturate = 2;
 
 void convert(Warp& w, const Instruction& i, uint32_t mask) {
     const auto to = static_cast<Type>(i.extra & 0xff), from = static_cast<Type>(i.extra >> 8 & 0xff);
@@ -86,9 +91,12 @@ void convert(Warp& w, const Instruction& i, uint32_t mask) {
     for (unsigned l = 0; l < kLanes; ++l) {
         if ((mask >> l & 1) == 0) continue;
         double x = read(w, i.slots[1], from, l);
-        if ((flags & kFlush) != 0 && from == Type::F32) x = static_cast<double>(flushed(static_cast<float>(x)));
         if ((flags & kIntegral) != 0) x = integral(x, rounding);
         if ((flags & kSaturate) != 0 && !is_integer(to)) x = x > 0 ? (x < 1 ? x : 1.0) : 0.0;
+        if (from == Type::F64 && to == Type::F16 && x != x) {
+            w.at<uint16_t>(i.slots[0])[l] = static_cast<uint16_t>(bits(x) >> 48 & 0x8000) | 0x7e00 | static_cast<uint16_t>(bits(x) >> 42 & 0x3ff);
+            continue;
+        }
         write(w, i.slots[0], to, l, x, rounding);
     }
 }
@@ -105,7 +113,7 @@ CUDAMOD_INLINE uint32_t encoded(double x, uint32_t target, Rounding rounding, bo
     switch (target) {
     case kToHalf: return to_half(x, rounding, saturate);
     case kToBfloat: return to_bfloat(x, rounding, saturate);
-    case kToTf32: return x != x ? kCanonicalNan : encode(x, kTf32, rounding, saturate, 0) << 13;
+    case kToTf32: return encode(x, kTf32, rounding, saturate, 0) << 13;
     case kToE4m3: return encode(x, kE4m3, rounding, true, 0x7f);
     default: return encode(x, kE5m2, rounding, true, 0x7f);
     }
@@ -122,6 +130,7 @@ template <bool Pair, class D> void narrow(Warp& w, const Instruction& i, uint32_
     for (unsigned l = 0; l < kLanes; ++l) {
         if ((mask >> l & 1) == 0) continue;
         uint32_t r = encoded(positive(static_cast<double>(a[l]), relu), target, rounding, saturate);
+        if (target == kToTf32 && a[l] != a[l]) r = bits(a[l]) & 0xffffe000;
         if (Pair) {
             r = r << (4 * sizeof(D)) | encoded(positive(static_cast<double>(b[l]), relu), target, rounding, saturate);
         }
@@ -226,7 +235,7 @@ uint32_t convert_settings(const Form& form) {
         return target_of(to) | rounding << 8 | (form.has("relu") ? 1u << 16 : 0u) | (form.has("satfinite") ? 1u << 17 : 0u);
     }
     const bool integral = form.has("rni") || form.has("rzi") || form.has("rmi") || form.has("rpi");
-    const uint32_t flags = (integral ? kIntegral : 0) | (form.has("sat") ? kSaturate : 0) | (form.has("ftz") ? kFlush : 0);
+    const uint32_t flags = (integral ? kIntegral : 0) | (form.has("sat") ? kSaturate : 0);
     return static_cast<uint32_t>(to) | static_cast<uint32_t>(from) << 8 | rounding << 16 | flags << 24;
 }
 

@@ -14,16 +14,7 @@ CUDAMOD_INLINE float fused_nearest(float a, float b, float c) {
 #if defined(__FMA__) || defined(__aarch64__)
     return fused(a, b, c);
 #else
-    const double product = static_cast<double>(a) * b, addend = c;
-    const double sum = product + addend;
-    const double second = sum - product;
-    const double error = (product - (sum - second)) + (addend - second);
-    std::uint64_t s = bits(sum);
-    const bool inexact = error != 0 && error == error;
-    const bool toward = (error > 0) == (sum > 0);
-    const std::uint64_t odd = toward ? s + 1 : s - 1;
-    s = inexact && (s & 1) == 0 ? odd : s;
-    return static_cast<float>(std::bit_cast<double>(s));
+    return static_cast<float>(fused_to_odd(static_cast<double>(a), static_cast<double>(b), static_cast<double>(c)));
 #endif
 }
 
@@ -36,23 +27,29 @@ template <class T, bool Ftz, bool Sat> struct Shape {
         if constexpr (sizeof(T) == 4) return CUDAMOD_PTX_ISA::out<Ftz, Sat>(x);
         return x;
     }
+    /// The result of two operands.
+    CUDAMOD_INLINE static T two(T r, T a, T b) {
+        if constexpr (sizeof(T) == 8) return handed_on(r, a, b);
+        return out(r);
+    }
 };
 
 template <class T, bool Z, bool S> struct Add {
     using H = Shape<T, Z, S>;
-    CUDAMOD_INLINE static T apply(T a, T b) { return H::out(H::in(a) + H::in(b)); }
+    CUDAMOD_INLINE static T apply(T a, T b) { return H::two(H::in(a) + H::in(b), a, b); }
 };
 template <class T, bool Z, bool S> struct Sub {
     using H = Shape<T, Z, S>;
-    CUDAMOD_INLINE static T apply(T a, T b) { return H::out(H::in(a) - H::in(b)); }
+    CUDAMOD_INLINE static T apply(T a, T b) { return H::two(H::in(a) - H::in(b), a, b); }
 };
 template <class T, bool Z, bool S> struct Mul {
     using H = Shape<T, Z, S>;
-    CUDAMOD_INLINE static T apply(T a, T b) { return H::out(H::in(a) * H::in(b)); }
+    CUDAMOD_INLINE static T apply(T a, T b) { return H::two(H::in(a) * H::in(b), a, b); }
 };
 template <class T, bool Z, bool S> struct Div {
     using H = Shape<T, Z, S>;
-    CUDAMOD_INLINE static T apply(T a, T b) { return H::out(H::in(a) / H::in(b)); }
+    // A quotient asks the dividend first.
+    CUDAMOD_INLINE static T apply(T a, T b) { return H::two(H::in(a) / H::in(b), b, a); }
 };
 template <class T, bool Z, bool S> struct Rcp {
     using H = Shape<T, Z, S>;
@@ -67,7 +64,11 @@ template <class T, bool Z, bool S> struct Sqrt {
 };
 template <class T, bool Z, bool S> struct Fma {
     using H = Shape<T, Z, S>;
-    CUDAMOD_INLINE static T apply(T a, T b, T c) { return H::out(fused(H::in(a), H::in(b), H::in(c))); }
+    CUDAMOD_INLINE static T apply(T a, T b, T c) {
+        const T r = fused(H::in(a), H::in(b), H::in(c));
+        if constexpr (sizeof(T) == 8) return handed_on(handed_on(r, a, c), b, b);
+        return H::out(r);
+    }
 };
 template <bool Z, bool S> struct FmaNearest {
     using H = Shape<float, Z, S>;
@@ -76,23 +77,23 @@ template <bool Z, bool S> struct FmaNearest {
     }
 };
 
-// abs and neg act on the sign alone; a NaN keeps its payload.
 template <class T, bool Z> struct Abs {
     CUDAMOD_INLINE static T apply(T a) {
-        if constexpr (sizeof(T) == 4) return Shape<T, Z, false>::in(__builtin_fabsf(a));
-        return __builtin_fabs(a);
+        if constexpr (sizeof(T) == 4) return Shape<T, Z, false>::out(__builtin_fabsf(a));
+        return a != a ? quieted(a) : __builtin_fabs(a);
     }
 };
 template <class T, bool Z> struct Neg {
-    CUDAMOD_INLINE static T apply(T a) { return Shape<T, Z, false>::in(-a); }
+    CUDAMOD_INLINE static T apply(T a) {
+        if constexpr (sizeof(T) == 4) return Shape<T, Z, false>::out(-a);
+        return a != a ? quieted(a) : -a;
+    }
 };
 
 template <class T> using Word = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 
-template <class T> CUDAMOD_INLINE T canonical() {
-    if constexpr (sizeof(T) == 4) return single(kCanonicalNan);
-    return std::bit_cast<double>(std::uint64_t{0x7fffffffffffffff});
-}
+CUDAMOD_INLINE float both_nan(float) { return single(kCanonicalNan); }
+CUDAMOD_INLINE double both_nan(double b) { return quieted(b); }
 
 /// minNum and maxNum with -0 below +0; one NaN loses, or wins where `Nan`.
 template <class T, bool Z, bool Larger, bool Nan> struct Extreme {
@@ -103,11 +104,11 @@ template <class T, bool Z, bool Larger, bool Nan> struct Extreme {
         const T zero = std::bit_cast<T>(Larger ? p & q : p | q);  // of equal values only zeros differ
         T r = a == b ? zero : (Larger ? a > b : a < b) ? a : b;
         if (Nan) {
-            r = a != a || b != b ? canonical<T>() : r;
+            r = a != a || b != b ? both_nan(b) : r;
         } else {
             r = a != a ? b : r;
             r = b != b ? a : r;
-            r = a != a && b != b ? canonical<T>() : r;
+            r = a != a && b != b ? both_nan(b) : r;
         }
         return r;
     }
@@ -138,7 +139,7 @@ template <class T, Class C> struct Is {
         case Class::Infinite: return magnitude == kInfinity;
         case Class::Number: return magnitude <= kInfinity;
         case Class::NotANumber: return magnitude > kInfinity;
-        case Class::Normal: return magnitude < kInfinity && magnitude >= kSmallestNormal;
+        case Class::Normal: return magnitude == 0 || (magnitude < kInfinity && magnitude >= kSmallestNormal);
         case Class::Subnormal: return magnitude != 0 && magnitude < kSmallestNormal;
         }
         return false;

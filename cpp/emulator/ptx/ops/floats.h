@@ -36,6 +36,15 @@ template <bool Ftz, bool Sat = false> CUDAMOD_INLINE float out(float x) {
     return Ftz ? flushed(x) : x;
 }
 
+/// A quiet NaN keeps its payload and sign.
+CUDAMOD_INLINE double quieted(double x) { return std::bit_cast<double>(bits(x) | 0x0008000000000000); }
+
+/// Double precision hands a NaN operand on; the card asks the last factor, then the addend, then the first.
+CUDAMOD_INLINE double handed_on(double r, double a, double b) {
+    r = a != a ? quieted(a) : r;
+    return b != b ? quieted(b) : r;
+}
+
 inline Rounding rounding_of(const Form& form, Rounding otherwise = Rounding::Nearest) {
     if (form.has("rn") || form.has("rni")) return Rounding::Nearest;
     if (form.has("rz") || form.has("rzi")) return Rounding::Zero;
@@ -136,10 +145,22 @@ CUDAMOD_INLINE float decode(std::uint32_t value, const Format format) {
     return static_cast<float>(negative ? -result : result);
 }
 
+/// a * b + c rounded to odd: a later rounding to a narrow format sees the right side of every tie. The product
+/// must be exact.
+CUDAMOD_INLINE double fused_to_odd(double a, double b, double c) {
+    const double product = a * b;
+    const double sum = product + c;
+    const double second = sum - product;
+    const double error = (product - (sum - second)) + (c - second);
+    const std::uint64_t s = bits(sum);
+    const bool inexact = error != 0 && error == error;
+    const std::uint64_t odd = (error > 0) == (sum > 0) ? s + 1 : s - 1;
+    return std::bit_cast<double>(inexact && (s & 1) == 0 ? odd : s);
+}
+
 CUDAMOD_INLINE float half_value(std::uint16_t x) { return decode(x, kHalf); }
 CUDAMOD_INLINE float bfloat_value(std::uint16_t x) {
-    const float value = single(static_cast<std::uint32_t>(x) << 16);
-    return value != value ? single(kCanonicalNan) : value;
+    return single(static_cast<std::uint32_t>(x) << 16);
 }
 CUDAMOD_INLINE std::uint16_t to_half(double x, Rounding rounding = Rounding::Nearest, bool saturate = false) {
     return static_cast<std::uint16_t>(encode(x, kHalf, rounding, saturate, 0x7fff));

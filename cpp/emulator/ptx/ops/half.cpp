@@ -1,5 +1,5 @@
-/// Half precision and bfloat16, alone and in pairs. Operands are exact in double, and one rounding of the
-/// double result is the correct one for these formats.
+/// Half precision and bfloat16, alone and in pairs. Operands are exact in double, and so is every double result
+/// that lies near a tie of these formats.
 #include "emulator/ptx/ops/floats.h"
 
 #include <cmath>
@@ -49,8 +49,8 @@ template <bool B> CUDAMOD_INLINE uint16_t extreme(uint16_t a, uint16_t b, bool l
 template <bool B> CUDAMOD_INLINE uint16_t apply(Op op, uint16_t a, uint16_t b, uint16_t c, uint32_t flags) {
     using E = Element<B>;
     a = E::flush(a, flags), b = E::flush(b, flags), c = E::flush(c, flags);
-    if (op == Op::Neg) return a ^ E::kSign;
-    if (op == Op::Abs) return a & 0x7fff;
+    if (op == Op::Neg) return E::is_nan(a) ? E::kNanBits : a ^ E::kSign;
+    if (op == Op::Abs) return E::is_nan(a) ? E::kNanBits : a & 0x7fff;
     if (op == Op::Min || op == Op::Max) return extreme<B>(a, b, op == Op::Max, flags);
     const double x = E::value(a), y = E::value(b), z = E::value(c);
     double r = 0;
@@ -58,7 +58,7 @@ template <bool B> CUDAMOD_INLINE uint16_t apply(Op op, uint16_t a, uint16_t b, u
     case Op::Add: r = x + y; break;
     case Op::Sub: r = x - y; break;
     case Op::Mul: r = x * y; break;
-    case Op::Fma: r = __builtin_fma(x, y, z); break;
+    case Op::Fma: r = fused_to_odd(x, y, z); break;
     case Op::Ex2: r = __builtin_exp2(x); break;
     default: r = __builtin_tanh(x); break;
     }

@@ -113,7 +113,7 @@ template <class T> struct Div {
 };
 template <class T> struct Rem {
     CUDAMOD_INLINE static T apply(T a, T b) {
-        if (b == 0) return a;
+        if (b == 0) return static_cast<T>(-1);
         if constexpr (std::is_signed_v<T>) {
             if (b == -1) return 0;
         }
