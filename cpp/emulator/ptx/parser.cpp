@@ -33,7 +33,8 @@ class Parser {
         const std::string_view word = tokens_.peek().text;
         if (word == ".address_size") {
             tokens_.take();
-            if (tokens_.integer("an address size") != 64) tokens_.fail("only .address_size 64 is supported");
+            const int line = tokens_.line();
+            if (tokens_.integer("an address size") != 64) throw LoadError(line, "only .address_size 64 is supported");
         } else if (word == ".alias") {
             Alias alias;
             alias.line = tokens_.line();
