@@ -7,6 +7,9 @@
 namespace cudamod::emulator::ptx {
 namespace {
 
+/// How setp combines its comparison with a further predicate.
+std::int64_t combination(const Form& form) { return form.has("and") ? 1 : form.has("or") ? 2 : form.has("xor") ? 3 : 0; }
+
 constexpr std::uint32_t kMaxRegisterBytes = 64u << 20;
 constexpr std::uint32_t kMaxLocalBytes = 512 * 1024;
 
@@ -226,6 +229,36 @@ void FunctionCompiler::resolve_branches() {
     }
 }
 
+/// set is a setp into a predicate of its own and a choice between two constants.
+void FunctionCompiler::set(const Form& form, const syntax::Instruction& syntax) {
+    Form compare = form;
+    static constexpr FormRow kSetp{"setp", "", "", Family::Compare};
+    compare.row = &kSetp;
+    compare.types[0] = form.types[1];
+    Instruction first;
+    first.handler = context_.set.arithmetic(compare);
+    if (first.handler == nullptr) fail("Illegal modifier combination for instruction 'set'");
+    first.immediate = combination(form);
+    first.slots[2] = source(syntax.operands[1], form.types[1]);
+    first.slots[3] = source(syntax.operands[2], form.types[1]);
+    if (syntax.operands.size() > 3) first.slots[4] = predicate_source(syntax.operands[3]);
+    first.slots[0] = new_register(Type::Pred);
+    emit(first);
+
+    Form choice;
+    static constexpr FormRow kSelp{"selp", "", "", Family::Compare};
+    choice.row = &kSelp;
+    choice.types[0] = Type::B32;
+    Instruction second;
+    second.handler = context_.set.arithmetic(choice);
+    second.slots[0] = destination(syntax.operands[0], form.type()).slot;
+    if (second.slots[0] == kNoSlot) fail("'_' can't be the destination of 'set'");
+    second.slots[1] = context_.constants.value(4, form.type() == Type::F32 ? 0x3f800000 : 0xffffffff);
+    second.slots[2] = context_.constants.value(4, 0);
+    second.slots[3] = first.slots[0];
+    emit(second);
+}
+
 void FunctionCompiler::instruction(const syntax::Instruction& syntax) {
     guard_ = kNoSlot;
     guard_xor_ = 0;
@@ -252,14 +285,16 @@ void FunctionCompiler::instruction(const syntax::Instruction& syntax) {
     case Family::Barrier: barrier(form, syntax); return;
     case Family::Async: async(form, syntax); return;
     case Family::Nothing: emit({.handler = &nothing}); return;
+    case Family::Compare:
+        if (!form.is("set")) break;
+        set(form, syntax);
+        return;
     case Family::Warp: plain(form, syntax, {.extra = warp_settings(form)}, select_warp(form)); return;
     default: break;
     }
     Instruction result;
     result.extra = context_.set.settings(form);
-    if (form.has("and")) result.immediate = 1;
-    if (form.has("or")) result.immediate = 2;
-    if (form.has("xor")) result.immediate = 3;
+    result.immediate = combination(form);
     plain(form, syntax, result, context_.set.arithmetic(form));
 }
 

@@ -86,6 +86,7 @@ class FunctionCompiler {
 
     // Families.
     void plain(const Form& form, const syntax::Instruction& syntax, Instruction result, Handler handler);
+    void set(const Form& form, const syntax::Instruction& syntax);
     void move(const Form& form, const syntax::Instruction& syntax);
     void move_vector(const Form& form, const syntax::Instruction& syntax);
     void memory(const Form& form, const syntax::Instruction& syntax);

@@ -49,29 +49,16 @@ template <class D, class S, bool Sat> struct FromInteger {
     }
 };
 
-CUDAMOD_INLINE double round_to_integral(double x, Rounding rounding) {
-    switch (rounding) {
-    case Rounding::Zero: return __builtin_trunc(x);
-    case Rounding::Down: return __builtin_floor(x);
-    case Rounding::Up: return __builtin_ceil(x);
-    default: return __builtin_nearbyint(x);
-    }
-}
-CUDAMOD_INLINE float round_to_integral(float x, Rounding rounding) {
-    switch (rounding) {
-    case Rounding::Zero: return __builtin_truncf(x);
-    case Rounding::Down: return __builtin_floorf(x);
-    case Rounding::Up: return __builtin_ceilf(x);
-    default: return __builtin_nearbyintf(x);
-    }
-}
+// In the current rounding mode.
+CUDAMOD_INLINE double to_integral(double x) { return __builtin_nearbyint(x); }
+CUDAMOD_INLINE float to_integral(float x) { return __builtin_nearbyintf(x); }
 
 /// Values out of range give the nearest one; NaN gives 0, from or to 64 bits the sign bit alone.
-template <class D, class S, Rounding R, bool Z> struct ToInteger {
+template <class D, class S, bool Z> struct ToInteger {
     CUDAMOD_INLINE static D apply(S x) {
         using Limits = std::numeric_limits<D>;
         if constexpr (std::is_same_v<S, float>) x = in<Z>(x);
-        const S r = round_to_integral(x, R);
+        const S r = to_integral(x);
         constexpr S kBeyond = std::is_signed_v<D> ? S(std::uint64_t{1} << (8 * sizeof(D) - 1))
                                                   : S(std::uint64_t{1} << (8 * sizeof(D) - 1)) * S{2};
         if (r != r) return sizeof(D) == 8 || sizeof(S) == 8 ? static_cast<D>(std::uint64_t{1} << (8 * sizeof(D) - 1)) : D{0};
@@ -98,10 +85,10 @@ template <class D, class S, bool Z, bool Sat> struct FloatToFloat {
         return finished<D, Z, Sat>(r);
     }
 };
-template <class T, Rounding R, bool Z, bool Sat> struct Integral {
+template <class T, bool Z, bool Sat> struct Integral {
     CUDAMOD_INLINE static T apply(T x) {
         if constexpr (std::is_same_v<T, float>) x = in<Z>(x);
-        return finished<T, Z, Sat>(round_to_integral(x, R));
+        return finished<T, Z, Sat>(to_integral(x));
     }
 };
 
@@ -115,20 +102,12 @@ template <class D, class S> Handler int_to_float(const Form& form) {
                            : with_rounding<&unary<FromInteger<D, S, false>, D, S>>(rounding);
 }
 
-template <class D, class S, Rounding R> Handler to_integer(bool ftz) {
-    if constexpr (std::is_same_v<S, float>) {
-        if (ftz) return &unary<ToInteger<D, S, R, true>, D, S>;
-    }
-    return &unary<ToInteger<D, S, R, false>, D, S>;
-}
 template <class D, class S> Handler float_to_int(const Form& form) {
-    const bool ftz = form.has("ftz");
-    switch (rounding_of(form)) {
-    case Rounding::Zero: return to_integer<D, S, Rounding::Zero>(ftz);
-    case Rounding::Down: return to_integer<D, S, Rounding::Down>(ftz);
-    case Rounding::Up: return to_integer<D, S, Rounding::Up>(ftz);
-    default: return to_integer<D, S, Rounding::Nearest>(ftz);
+    const Rounding rounding = rounding_of(form);
+    if constexpr (std::is_same_v<S, float>) {
+        if (form.has("ftz")) return with_rounding<&unary<ToInteger<D, S, true>, D, S>>(rounding);
     }
+    return with_rounding<&unary<ToInteger<D, S, false>, D, S>>(rounding);
 }
 
 template <class D, class S, bool Z> Handler resized(const Form& form) {
@@ -137,17 +116,12 @@ template <class D, class S, bool Z> Handler resized(const Form& form) {
                            : with_rounding<&unary<FloatToFloat<D, S, Z, false>, D, S>>(rounding);
 }
 template <class T, bool Z, bool Sat> Handler integral(Rounding rounding) {
-    switch (rounding) {
-    case Rounding::Zero: return &unary<Integral<T, Rounding::Zero, Z, Sat>, T, T>;
-    case Rounding::Down: return &unary<Integral<T, Rounding::Down, Z, Sat>, T, T>;
-    case Rounding::Up: return &unary<Integral<T, Rounding::Up, Z, Sat>, T, T>;
-    default: return &unary<Integral<T, Rounding::Nearest, Z, Sat>, T, T>;
-    }
+    return with_rounding<&unary<Integral<T, Z, Sat>, T, T>>(rounding);
 }
-template <class D, class S> Handler float_to_float(const Form& form, bool to_integral) {
+template <class D, class S> Handler float_to_float(const Form& form, bool whole) {
     const bool ftz = form.has("ftz"), sat = form.has("sat");
     if constexpr (std::is_same_v<D, S>) {
-        if (to_integral) {
+        if (whole) {
             if (sat) return ftz ? integral<D, true, true>(rounding_of(form)) : integral<D, false, true>(rounding_of(form));
             return ftz ? integral<D, true, false>(rounding_of(form)) : integral<D, false, false>(rounding_of(form));
         }
@@ -186,11 +160,11 @@ bool allowed(const Form& form, Type to, Type from) {
 Handler select_convert(const Form& form) {
     if (form.has("pack") || form.has("relu") || form.has("satfinite") || is_packed(form.type()) ||
         is_packed(form.types[1]) || form.type() == Type::TF32) {
-        return select_packed_convert(form);
+        return baseline::select_packed_convert(form);
     }
     const Type to = form.types[0], from = form.types[1];
     if (!allowed(form, to, from)) return nullptr;
-    if (is_small_float(to) || is_small_float(from)) return select_small_convert(form);
+    if (is_small_float(to) || is_small_float(from)) return baseline::select_small_convert(form);
     return for_number(to, [&]<class D>() {
         return for_number(from, [&]<class S>() -> Handler {
             if constexpr (std::is_integral_v<D> && std::is_integral_v<S>) return int_to_int<D, S>(form.has("sat"));

@@ -6,8 +6,6 @@
 
 namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA {
 
-std::uint32_t half_settings(const Form& form);
-
 namespace {
 
 using std::uint16_t, std::uint32_t;

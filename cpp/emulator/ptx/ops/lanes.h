@@ -1,7 +1,7 @@
 /// Loops over lanes, from which instruction families build their handlers.
 ///
-/// The files in ops/ are compiled twice on x86-64, for the baseline and for AVX2 with FMA, each into its own
-/// namespace. Nothing with external linkage may therefore be defined inline here, except what is always inlined.
+/// The families that gain from it are compiled twice on x86-64, for the baseline and for AVX2 with FMA, each
+/// into its own namespace. Nothing with external linkage may therefore be defined inline here, except what is always inlined.
 #pragma once
 
 #include "emulator/ptx/form.h"
@@ -18,17 +18,24 @@
 #endif
 
 #define CUDAMOD_INLINE [[gnu::always_inline]] inline
+// Handlers are reached through pointers and from rounded(); copies inside the latter would only cost space.
+#define CUDAMOD_HANDLER [[gnu::noinline]]
+
+// Families that are compiled once.
+namespace cudamod::emulator::ptx::baseline {
+Handler select_extended(const Form& form);
+Handler select_bits(const Form& form);
+Handler select_half(const Form& form);
+std::uint32_t half_settings(const Form& form);
+Handler select_approximate(const Form& form);
+}  // namespace cudamod::emulator::ptx::baseline
 
 namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA {
 
 // Handlers of the families; null when the form's combination does not exist.
 Handler select_integer(const Form& form);
-Handler select_extended(const Form& form);
-Handler select_bits(const Form& form);
 Handler select_logic(const Form& form);
 Handler select_float(const Form& form);
-Handler select_half(const Form& form);
-Handler select_approximate(const Form& form);
 Handler select_compare(const Form& form);
 Handler select_convert(const Form& form);
 
@@ -36,7 +43,7 @@ namespace {
 
 /// What `apply` gives for each lane of the mask; the other lanes keep their value.
 template <class F, class D, class A>
-void unary(Warp& w, const Instruction& i, std::uint32_t mask) {
+CUDAMOD_HANDLER void unary(Warp& w, const Instruction& i, std::uint32_t mask) {
     D* d = w.at<D>(i.slots[0]);
     const A* a = w.at<A>(i.slots[1]);
     if (mask == kAllLanes) {
@@ -49,7 +56,7 @@ void unary(Warp& w, const Instruction& i, std::uint32_t mask) {
 }
 
 template <class F, class D, class A, class B = A>
-void binary(Warp& w, const Instruction& i, std::uint32_t mask) {
+CUDAMOD_HANDLER void binary(Warp& w, const Instruction& i, std::uint32_t mask) {
     D* d = w.at<D>(i.slots[0]);
     const A* a = w.at<A>(i.slots[1]);
     const B* b = w.at<B>(i.slots[2]);
@@ -63,7 +70,7 @@ void binary(Warp& w, const Instruction& i, std::uint32_t mask) {
 }
 
 template <class F, class D, class A, class B = A, class C = B>
-void ternary(Warp& w, const Instruction& i, std::uint32_t mask) {
+CUDAMOD_HANDLER void ternary(Warp& w, const Instruction& i, std::uint32_t mask) {
     D* d = w.at<D>(i.slots[0]);
     const A* a = w.at<A>(i.slots[1]);
     const B* b = w.at<B>(i.slots[2]);
