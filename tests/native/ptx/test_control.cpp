@@ -1,4 +1,5 @@
-/// Branches and their reconvergence, loops, calls, recursion, function pointers, and what the driver provides.
+/// Branches and their reconvergence, loops, calls, recursion, function pointers, and what the
+/// driver provides.
 #include "harness.h"
 
 using harness::Module;
@@ -6,11 +7,13 @@ using harness::ptx::FaultKind;
 
 namespace {
 
-const char* const kRegisters = ".reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<32>; .reg .b64 %d<16>; .reg .f32 %f<16>;\n";
+const char* const kRegisters =
+    ".reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<32>; .reg .b64 %d<16>; .reg .f32 %f<16>;\n";
 
 std::string entry(const std::string& body, const std::string& before = "") {
     return harness::header() + before + ".visible .entry k(.param .u64 out)\n{\n" + kRegisters +
-           "mov.u32 %r0, %tid.x; ld.param.u64 %d0, [out]; mad.wide.u32 %d0, %r0, 4, %d0;\n" + body + "\nret;\n}\n";
+           "mov.u32 %r0, %tid.x; ld.param.u64 %d0, [out]; mad.wide.u32 %d0, %r0, 4, %d0;\n" + body +
+           "\nret;\n}\n";
 }
 
 /// Runs one block and returns one word for each thread.
@@ -30,10 +33,12 @@ void loops() {
         @%p1 bra EVEN;
         mad.lo.u32 %r1, %r1, 3, 1; bra.uni LOOP;
         EVEN: shr.u32 %r1, %r1, 1; bra LOOP;
-        DONE: st.global.u32 [%d0], %r2;)"), 70);
+        DONE: st.global.u32 [%d0], %r2;)"),
+                           70);
     for (std::uint32_t n = 0; n < 70; ++n) {
         std::uint32_t x = n + 1, rounds = 0;
-        for (; x != 1; ++rounds) x = x % 2 == 0 ? x / 2 : 3 * x + 1;
+        for (; x != 1; ++rounds)
+            x = x % 2 == 0 ? x / 2 : 3 * x + 1;
         CHECK_EQ(out[n], rounds);
     }
 }
@@ -46,7 +51,8 @@ void reconvergence() {
         activemask.b32 %r2; bra JOIN;
         YES: activemask.b32 %r2;
         JOIN: activemask.b32 %r3; popc.b32 %r2, %r2; popc.b32 %r3, %r3; mad.lo.u32 %r4, %r3, 100, %r2; st.global.u32 [%d0], %r4;)"));
-    for (std::uint32_t n = 0; n < 32; ++n) CHECK_EQ(out[n], n % 4 == 0 ? 3208u : 3224u);
+    for (std::uint32_t n = 0; n < 32; ++n)
+        CHECK_EQ(out[n], n % 4 == 0 ? 3208u : 3224u);
 }
 
 void early_exit() {
@@ -57,7 +63,8 @@ void early_exit() {
     const auto out = m.memory.allocate(64 * 4);
     CHECK_RUNS(m.launch("k", {1, 1, 1}, {64, 1, 1}, out));
     const auto result = m.memory.download<std::uint32_t>(out);
-    for (std::uint32_t n = 0; n < 64; ++n) CHECK_EQ(result[n], n < 5 || n > 50 ? 0u : n < 32 ? 0xffffffe0u : 0x0007ffffu);
+    for (std::uint32_t n = 0; n < 64; ++n)
+        CHECK_EQ(result[n], n < 5 || n > 50 ? 0u : n < 32 ? 0xffffffe0u : 0x0007ffffu);
 }
 
 void indexed_branch() {
@@ -69,7 +76,8 @@ void indexed_branch() {
         B: mov.u32 %r2, 20; bra END;
         C: mov.u32 %r2, 30;
         END: activemask.b32 %r3; popc.b32 %r3, %r3; add.u32 %r2, %r2, %r3; st.global.u32 [%d0], %r2;)"));
-    for (std::uint32_t n = 0; n < 32; ++n) CHECK_EQ(out[n], 10 * (n % 3 + 1) + 32);
+    for (std::uint32_t n = 0; n < 32; ++n)
+        CHECK_EQ(out[n], 10 * (n % 3 + 1) + 32);
     Module m(entry("TABLE: .branchtargets A; brx.idx %r0, TABLE; A: ret;"));
     const auto fault = m.launch("k", {1, 1, 1}, {2, 1, 1}, m.memory.allocate(8));
     CHECK(fault && fault->kind == FaultKind::IllegalInstruction);
@@ -107,13 +115,16 @@ void calls() {
         cvt.u32.u64 %r3, %d3; cvt.u32.u64 %r4, %d4; mad.lo.u32 %r5, %r3, 10000, %r4;
         and.b32 %r6, %r0, 7;
         { .param .b32 a; .param .b32 v; st.param.b32 [a], %r6; call (v), fib, (a); ld.param.b32 %r7, [v]; }
-        mad.lo.u32 %r5, %r7, 1000000, %r5; st.global.u32 [%d0], %r5;)", functions));
+        mad.lo.u32 %r5, %r7, 1000000, %r5; st.global.u32 [%d0], %r5;)",
+                                 functions));
     const std::uint32_t fibonacci[] = {0, 1, 1, 2, 3, 5, 8, 13};
-    for (std::uint32_t n = 0; n < 32; ++n) CHECK_EQ(out[n], fibonacci[n % 8] * 1000000 + 50000 + 1000 + 2 * n);
+    for (std::uint32_t n = 0; n < 32; ++n)
+        CHECK_EQ(out[n], fibonacci[n % 8] * 1000000 + 50000 + 1000 + 2 * n);
 }
 
 void divergent_calls() {
-    // A call under a predicate, a return that only some lanes take, and a barrier of the warp inside.
+    // A call under a predicate, a return that only some lanes take, and a barrier of the warp
+    // inside.
     const auto out = words(entry(R"(
         mov.u32 %r1, 7; setp.gt.u32 %p0, %r0, 9;
         @%p0 call (%r1), f, (%r0);
@@ -121,7 +132,8 @@ void divergent_calls() {
                                  R"(
 .func (.reg .u32 result) f(.reg .u32 a) { .reg .pred %p; mov.u32 result, 1; setp.lt.u32 %p, a, 20; @%p ret; add.u32 result, a, a; ret; }
 )"));
-    for (std::uint32_t n = 0; n < 32; ++n) CHECK_EQ(out[n], 32000 + (n <= 9 ? 7 : n < 20 ? 1 : 2 * n));
+    for (std::uint32_t n = 0; n < 32; ++n)
+        CHECK_EQ(out[n], 32000 + (n <= 9 ? 7 : n < 20 ? 1 : 2 * n));
 }
 
 void function_pointers() {
@@ -137,7 +149,8 @@ void function_pointers() {
         { .param .b32 a; .param .b32 v; st.param.b32 [a], %r0; call (v), %d2, (a), P; ld.param.b32 %r2, [v]; }
         st.global.u32 [%d0], %r2;)";
     const auto out = words(entry("and.b32 %r1, %r0, 1;" + body, before));
-    for (std::uint32_t n = 0; n < 32; ++n) CHECK_EQ(out[n], n % 2 == 0 ? n + 1 : 0 - n);
+    for (std::uint32_t n = 0; n < 32; ++n)
+        CHECK_EQ(out[n], n % 2 == 0 ? n + 1 : 0 - n);
     Module m(entry("mov.u32 %r1, 2;" + body, before));
     const auto fault = m.launch("k", {1, 1, 1}, {1, 1, 1}, m.memory.allocate(4));
     CHECK(fault && fault->kind == FaultKind::IllegalInstruction);
@@ -168,20 +181,25 @@ void provided_functions() {
         SKIP:
         { .param .b64 a; .param .b64 v; st.param.b64 [a], 64; call (v), malloc, (a); ld.param.b64 %d6, [v]; }
         st.u32 [%d6+60], %r0; ld.global.u32 %r2, [%d6+60]; st.global.u32 [%d0], %r2;
-        { .param .b64 a; st.param.b64 [a], %d6; call free, (a); })", before));
+        { .param .b64 a; st.param.b64 [a], %d6; call free, (a); })",
+                   before));
     const auto out = m.memory.allocate(64);
     CHECK_RUNS(m.launch("k", {1, 1, 1}, {16, 1, 1}, out));
     CHECK_EQ(m.printed, std::string("i=-5 x=  2.50 s=abc 12345678901\n"));
-    for (std::uint32_t n = 0; n < 16; ++n) CHECK_EQ(m.memory.download<std::uint32_t>(out)[n], n);
+    for (std::uint32_t n = 0; n < 16; ++n)
+        CHECK_EQ(m.memory.download<std::uint32_t>(out)[n], n);
     Module a(entry(R"(
         mov.u64 %d1, text; cvta.global.u64 %d1, %d1;
         { .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e; st.param.b64 [a], %d1; st.param.b64 [b], %d1; st.param.b32 [c], 42; st.param.b64 [d], %d1; st.param.b64 [e], 1;
-          call __assertfail, (a, b, c, d, e); })", before));
+          call __assertfail, (a, b, c, d, e); })",
+                   before));
     const auto fault = a.launch("k", {1, 1, 1}, {1, 1, 1}, out);
-    CHECK(fault && fault->kind == FaultKind::Assert && fault->message.find("abc:42: abc: assertion `abc` failed") != std::string::npos);
+    CHECK(fault && fault->kind == FaultKind::Assert &&
+          fault->message.find("abc:42: abc: assertion `abc` failed") != std::string::npos);
     Module twice(entry(R"(
         { .param .b64 a; .param .b64 v; st.param.b64 [a], 8; call (v), malloc, (a); ld.param.b64 %d6, [v]; }
-        { .param .b64 a; st.param.b64 [a], %d6; call free, (a); call free, (a); })", before));
+        { .param .b64 a; st.param.b64 [a], %d6; call free, (a); call free, (a); })",
+                       before));
     CHECK(twice.launch("k", {1, 1, 1}, {1, 1, 1}, out).has_value());
 }
 
@@ -237,7 +255,7 @@ void scopes() {
     CHECK_EQ(out[0], 4u);
 }
 
-}  // namespace
+} // namespace
 
 int main() {
     loops();

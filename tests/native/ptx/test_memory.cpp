@@ -6,8 +6,11 @@ using harness::ptx::FaultKind;
 
 namespace {
 
-std::string entry(const std::string& parameters, const std::string& body, const std::string& before = "") {
-    return harness::header() + before + ".visible .entry k(" + parameters + ")\n{\n.reg .pred %p<8>; .reg .b16 %h<16>; .reg .b32 %r<32>; .reg .b64 %d<32>; .reg .f32 %f<16>; .reg .f64 %g<8>;\n" +
+std::string entry(const std::string& parameters, const std::string& body,
+                  const std::string& before = "") {
+    return harness::header() + before + ".visible .entry k(" + parameters +
+           ")\n{\n.reg .pred %p<8>; .reg .b16 %h<16>; .reg .b32 %r<32>; .reg .b64 %d<32>; .reg "
+           ".f32 %f<16>; .reg .f64 %g<8>;\n" +
            "mov.u32 %r0, %tid.x;\n" + body + "\nret;\n}\n";
 }
 
@@ -25,7 +28,8 @@ void widths_and_extension() {
         ld.global.b64 %d2, [%d0];  st.global.u8 [%d1+40], %d2;
         mov.b64 {%r2, %r3}, %d2;   st.global.v2.u32 [%d1+48], {%r3, %r2};)"));
     std::vector<std::uint64_t> in;
-    for (std::uint64_t n = 0; n < 64; ++n) in.push_back(0x8182838485868788 * (n + 1) + n);
+    for (std::uint64_t n = 0; n < 64; ++n)
+        in.push_back(0x8182838485868788 * (n + 1) + n);
     const auto a = m.memory.upload(in), b = m.memory.allocate(64 * 64);
     CHECK_RUNS(m.launch("k", {1, 1, 1}, {64, 1, 1}, a, b));
     const auto bytes = m.memory.download<std::uint8_t>(b);
@@ -41,7 +45,8 @@ void widths_and_extension() {
         CHECK_EQ(word(8) & 0xffffffff, x & 0xffff);
         CHECK_EQ(word(12) & 0xffffffff, static_cast<std::uint32_t>(static_cast<std::int16_t>(x)));
         CHECK_EQ(word(16) & 0xffff, static_cast<std::uint16_t>(static_cast<std::int8_t>(x)));
-        CHECK_EQ(word(24), static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(x))));
+        CHECK_EQ(word(24), static_cast<std::uint64_t>(
+                               static_cast<std::int64_t>(static_cast<std::int32_t>(x))));
         CHECK_EQ(word(32), x & 0xffffffff);
         CHECK_EQ(word(40) & 0xff, x & 0xff);
         CHECK_EQ(word(48), x << 32 | x >> 32);
@@ -49,8 +54,11 @@ void widths_and_extension() {
 }
 
 void access_patterns() {
-    // Consecutive, the same for all, reversed, strided and masked: all must give the same as a plain loop.
-    Module m(entry(".param .u64 in, .param .u64 out, .param .u32 stride, .param .u32 offset, .param .u32 limit", R"(
+    // Consecutive, the same for all, reversed, strided and masked: all must give the same as a
+    // plain loop.
+    Module m(entry(".param .u64 in, .param .u64 out, .param .u32 stride, .param .u32 offset, "
+                   ".param .u32 limit",
+                   R"(
         ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out]; ld.param.u32 %r1, [stride]; ld.param.u32 %r2, [offset]; ld.param.u32 %r3, [limit];
         setp.ge.u32 %p1, %r0, %r3;
         @%p1 bra END;
@@ -61,7 +69,8 @@ void access_patterns() {
         st.global.u32 [%d5], %r5;
         END:)"));
     std::vector<std::uint32_t> in(1024);
-    for (std::uint32_t n = 0; n < in.size(); ++n) in[n] = n * 2654435761u;
+    for (std::uint32_t n = 0; n < in.size(); ++n)
+        in[n] = n * 2654435761u;
     const auto a = m.memory.upload(in);
     for (const std::int32_t stride : {1, 0, -1, 3, 7}) {
         for (const std::uint32_t limit : {128u, 97u, 1u, 33u}) {
@@ -70,7 +79,10 @@ void access_patterns() {
             CHECK_RUNS(m.launch("k", {1, 1, 1}, {128, 1, 1}, a, out, stride, offset, limit));
             const auto result = m.memory.download<std::uint32_t>(out);
             for (std::uint32_t n = 0; n < 128; ++n) {
-                const std::uint32_t expected = n < limit ? in[static_cast<std::size_t>(static_cast<std::int32_t>(n) * stride + offset)] : 0;
+                const std::uint32_t expected =
+                    n < limit ? in[static_cast<std::size_t>(static_cast<std::int32_t>(n) * stride +
+                                                            offset)]
+                              : 0;
                 CHECK_EQ(result[n], expected);
             }
         }
@@ -90,7 +102,8 @@ void vectors() {
         ld.global.v2.u32 {_, %r5}, [%d1];
         st.global.u32 [%d1+12], %r5;)"));
     std::vector<float> in(4 * 40);
-    for (std::size_t n = 0; n < in.size(); ++n) in[n] = static_cast<float>(n);
+    for (std::size_t n = 0; n < in.size(); ++n)
+        in[n] = static_cast<float>(n);
     const auto a = m.memory.upload(in);
     CHECK_RUNS(m.launch("k", {1, 1, 1}, {40, 1, 1}, a));
     const auto out = m.memory.download<float>(a);
@@ -116,7 +129,10 @@ void generic_addresses() {
         mov.b64 %d7, block; cvta.param.u64 %d8, %d7; ld.u32 %r5, [%d8+16]; ld.param.u32 %r6, [%d7+4];
         st.global.v2.u32 [%d0+16], {%r5, %r6};
         ld.u32 %r7, [s]; st.u32 [%d0+12], %r7;)"));
-    struct { std::uint64_t out; std::uint32_t block[8]; } parameters{m.memory.allocate(40 * 32), {10, 11, 12, 13, 14, 15, 16, 17}};
+    struct {
+        std::uint64_t out;
+        std::uint32_t block[8];
+    } parameters{m.memory.allocate(40 * 32), {10, 11, 12, 13, 14, 15, 16, 17}};
     CHECK_RUNS(m.launch("k", {1, 1, 1}, {40, 1, 1}, parameters));
     const auto out = m.memory.download<std::uint32_t>(parameters.out);
     for (std::uint32_t n = 0; n < 40; ++n) {
@@ -132,14 +148,19 @@ void generic_addresses() {
 void large_parameters() {
     Module m(entry(".param .align 4 .b8 big[32000], .param .u64 out", R"(
         ld.param.u64 %d0, [out]; ld.param.u32 %r1, [big+31996]; ld.param.v2.u16 {%h0, %h1}, [big+4]; st.global.u32 [%d0], %r1; st.global.u16 [%d0+4], %h1;)"));
-    struct Parameters { std::uint8_t big[32000]; std::uint64_t out; };
+    struct Parameters {
+        std::uint8_t big[32000];
+        std::uint64_t out;
+    };
     auto parameters = std::make_unique<Parameters>();
-    for (std::size_t n = 0; n < 32000; ++n) parameters->big[n] = static_cast<std::uint8_t>(n * 7);
+    for (std::size_t n = 0; n < 32000; ++n)
+        parameters->big[n] = static_cast<std::uint8_t>(n * 7);
     parameters->out = m.memory.allocate(8);
     CHECK_EQ(m.program().entries()[0].parameter_bytes, 32008u);
     CHECK_RUNS(m.launch("k", {1, 1, 1}, {1, 1, 1}, *parameters));
     const auto out = m.memory.download<std::uint8_t>(parameters->out);
-    for (std::size_t n = 0; n < 4; ++n) CHECK_EQ(out[n], parameters->big[31996 + n]);
+    for (std::size_t n = 0; n < 4; ++n)
+        CHECK_EQ(out[n], parameters->big[31996 + n]);
     CHECK_EQ(out[4], parameters->big[6]);
 }
 
@@ -161,7 +182,8 @@ void variables() {
         mov.u64 %d3, grid; ld.global.s16 %r3, [%d3+6]; st.global.u32 [%d0+16], %r3;
         ld.global.u64 %d4, [split]; ld.global.u8 %r4, [%d4+1]; st.global.u32 [%d0+20], %r4;
         atom.global.add.u32 %r5, [counter], 3; red.global.add.u32 [counter], 1; ld.global.u32 %r6, [counter]; st.global.u32 [%d0+24], %r6;
-        isspacep.const %p0, %d2; selp.u32 %r7, 1, 0, %p0; st.global.u32 [%d0+28], %r7;)", before));
+        isspacep.const %p0, %d2; selp.u32 %r7, 1, 0, %p0; st.global.u32 [%d0+28], %r7;)",
+                   before));
     const auto& list = m.program().variables();
     CHECK_EQ(list.size(), 6u);
     CHECK_EQ(list[1].name, std::string("table"));
@@ -212,8 +234,10 @@ void shared_layout() {
     CHECK_EQ(words[3], 9u);
 }
 
-void faulting(const std::string& body, FaultKind kind, const std::string& mention, std::uint64_t address = 0) {
-    Module m(entry(".param .u64 p, .param .u64 q", "ld.param.u64 %d0, [p]; ld.param.u64 %d1, [q];\n" + body));
+void faulting(const std::string& body, FaultKind kind, const std::string& mention,
+              std::uint64_t address = 0) {
+    Module m(entry(".param .u64 p, .param .u64 q",
+                   "ld.param.u64 %d0, [p]; ld.param.u64 %d1, [q];\n" + body));
     const auto good = m.memory.allocate(64);
     const auto fault = m.launch("k", {2, 1, 1}, {40, 1, 1}, address == 0 ? good : address, good);
     CHECK(fault.has_value());
@@ -222,33 +246,46 @@ void faulting(const std::string& body, FaultKind kind, const std::string& mentio
         return;
     }
     CHECK_EQ(fault->kind, kind);
-    if (fault->message.find(mention) == std::string::npos || fault->message.find("kernel 'k'") == std::string::npos) {
+    if (fault->message.find(mention) == std::string::npos ||
+        fault->message.find("kernel 'k'") == std::string::npos) {
         check::report(__FILE__, __LINE__, "'" + mention + "' is not in: " + fault->message);
     }
 }
 
 void faults() {
-    faulting("ld.global.u32 %r1, [%d0+64];", FaultKind::IllegalAddress, "ld.global.u32 %r1, [%d0+64];");
-    faulting("ld.global.u32 %r1, [%d0+64];", FaultKind::IllegalAddress, "outside of every allocation");
-    faulting("mad.wide.u32 %d2, %r0, 4, %d0; st.global.u32 [%d2], %r0;", FaultKind::IllegalAddress, "thread (16,0,0)");
-    faulting("mad.wide.u32 %d2, %r0, 4, %d0; ld.global.u32 %r1, [%d2];", FaultKind::IllegalAddress, "block (0,0,0)");
+    faulting("ld.global.u32 %r1, [%d0+64];", FaultKind::IllegalAddress,
+             "ld.global.u32 %r1, [%d0+64];");
+    faulting("ld.global.u32 %r1, [%d0+64];", FaultKind::IllegalAddress,
+             "outside of every allocation");
+    faulting("mad.wide.u32 %d2, %r0, 4, %d0; st.global.u32 [%d2], %r0;", FaultKind::IllegalAddress,
+             "thread (16,0,0)");
+    faulting("mad.wide.u32 %d2, %r0, 4, %d0; ld.global.u32 %r1, [%d2];", FaultKind::IllegalAddress,
+             "block (0,0,0)");
     faulting("mov.u64 %d0, 0; ld.global.u32 %r1, [%d0];", FaultKind::IllegalAddress, "null");
-    faulting("mov.u64 %d0, 0; st.u32 [%d0], %r1;", FaultKind::IllegalAddress, "write of 4 bytes at 0x0");
+    faulting("mov.u64 %d0, 0; st.u32 [%d0], %r1;", FaultKind::IllegalAddress,
+             "write of 4 bytes at 0x0");
     faulting("ld.global.u32 %r1, [%d0+2];", FaultKind::MisalignedAddress, "misaligned");
-    faulting("st.global.v4.f32 [%d0+8], {%f0, %f1, %f2, %f3};", FaultKind::MisalignedAddress, "write of 16 bytes");
+    faulting("st.global.v4.f32 [%d0+8], {%f0, %f1, %f2, %f3};", FaultKind::MisalignedAddress,
+             "write of 16 bytes");
     faulting("ld.global.u64 %d2, [%d0+60];", FaultKind::MisalignedAddress, "misaligned");
     faulting("ld.global.u32 %r1, [%d0+-4];", FaultKind::IllegalAddress, "read of 4 bytes");
-    faulting(".shared .b32 s[4]; ld.shared.u32 %r1, [s+16];", FaultKind::IllegalAddress, "outside the block's 16 bytes");
-    faulting(".shared .b32 s[4]; mov.u64 %d2, s; ld.global.u32 %r1, [%d2];", FaultKind::IllegalAddress, "null");
-    faulting(".shared .b32 s[4]; mov.u64 %d2, s; cvta.shared.u64 %d3, %d2; ld.global.u32 %r1, [%d3];", FaultKind::InvalidAddressSpace, "shared");
+    faulting(".shared .b32 s[4]; ld.shared.u32 %r1, [s+16];", FaultKind::IllegalAddress,
+             "outside the block's 16 bytes");
+    faulting(".shared .b32 s[4]; mov.u64 %d2, s; ld.global.u32 %r1, [%d2];",
+             FaultKind::IllegalAddress, "null");
+    faulting(
+        ".shared .b32 s[4]; mov.u64 %d2, s; cvta.shared.u64 %d3, %d2; ld.global.u32 %r1, [%d3];",
+        FaultKind::InvalidAddressSpace, "shared");
     faulting(".local .b32 l[4]; ld.local.u32 %r1, [l+16];", FaultKind::IllegalAddress, "stack");
     faulting(".local .b32 l[4]; ld.local.u32 %r1, [l+2];", FaultKind::MisalignedAddress, "local");
     faulting("atom.global.add.u32 %r1, [%d0+64], 1;", FaultKind::IllegalAddress, "atom");
     faulting("atom.global.add.u64 %d2, [%d0+4], 1;", FaultKind::MisalignedAddress, "8 bytes");
-    faulting("ld.global.u32 %r1, [%d0];", FaultKind::IllegalAddress, "read of 4 bytes at 0xffffffffffffff00", 0xffffffffffffff00);
+    faulting("ld.global.u32 %r1, [%d0];", FaultKind::IllegalAddress,
+             "read of 4 bytes at 0xffffffffffffff00", 0xffffffffffffff00);
     faulting("trap;", FaultKind::Trap, "trap");
     // Lanes that are masked off may hold any address.
-    Module m(entry(".param .u64 p", "ld.param.u64 %d0, [p]; setp.ne.u32 %p0, %r0, 3; @%p0 mov.u64 %d0, 1; @!%p0 st.global.u32 [%d0], 77;"));
+    Module m(entry(".param .u64 p", "ld.param.u64 %d0, [p]; setp.ne.u32 %p0, %r0, 3; @%p0 mov.u64 "
+                                    "%d0, 1; @!%p0 st.global.u32 [%d0], 77;"));
     const auto a = m.memory.allocate(4);
     CHECK_RUNS(m.launch("k", {1, 1, 1}, {32, 1, 1}, a));
     CHECK_EQ(m.memory.download<std::uint32_t>(a)[0], 77u);
@@ -284,7 +321,8 @@ void atomics() {
     CHECK_EQ(m.memory.download<double>(a)[2], 150.0);
     CHECK_EQ(out[6], 5u);
     std::uint32_t x = 0;
-    for (std::uint32_t n = 0; n < 300; ++n) x ^= n % 100;
+    for (std::uint32_t n = 0; n < 300; ++n)
+        x ^= n % 100;
     CHECK_EQ(out[8], x);
     CHECK_EQ(out[9], 127u);
     CHECK_EQ(out[10], 0u);
@@ -295,7 +333,7 @@ void atomics() {
     CHECK_EQ(m.memory.download<std::uint64_t>(a)[8], 0u);
 }
 
-}  // namespace
+} // namespace
 
 int main() {
     widths_and_extension();

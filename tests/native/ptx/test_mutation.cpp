@@ -1,4 +1,5 @@
-/// PTX with random damage: the loader answers, and what still loads runs to an end or a fault, whatever it does.
+/// PTX with random damage: the loader answers, and what still loads runs to an end or a fault,
+/// whatever it does.
 #include "conformance.h"
 #include "harness.h"
 
@@ -28,29 +29,47 @@ setp.lt.and.u32 %p0|%p1, %r0, 20, !%p2; @%p0 bra LOOP; mov.b64 {%r8, %r9}, %d0; 
 };
 
 std::string damaged(std::string text, std::uint64_t& random) {
-    static const char* const kPieces[] = {";", ",", "{", "}", "[", "]", "(", ")", "|", "@", "!", "0", "-1", "99999999999", "0f7fc00000", ".u32", ".f64", ".v4", ".pred", "%r0", "%d0", "%p0", "%h0",
-                                          "s", "f", "k", ".param ", ".reg ", ".shared ", ".local ", "ret;", "bra LOOP;", "exit;", "\n", "\"", "/*", "%tid.x", "bar.sync 1;", "0x", "<5>", "= ", "+4", ".global"};
+    static const char* const kPieces[] = {
+        ";",     ",",   "{",       "}",     "[",        "]",           "(",          ")",
+        "|",     "@",   "!",       "0",     "-1",       "99999999999", "0f7fc00000", ".u32",
+        ".f64",  ".v4", ".pred",   "%r0",   "%d0",      "%p0",         "%h0",        "s",
+        "f",     "k",   ".param ", ".reg ", ".shared ", ".local ",     "ret;",       "bra LOOP;",
+        "exit;", "\n",  "\"",      "/*",    "%tid.x",   "bar.sync 1;", "0x",         "<5>",
+        "= ",    "+4",  ".global"};
     const std::uint64_t edits = 1 + conformance::next_random(random) % 4;
     for (std::uint64_t n = 0; n < edits && !text.empty(); ++n) {
-        const std::uint64_t at = conformance::next_random(random) % text.size(), length = conformance::next_random(random) % 12;
-        // Half of the edits change a digit only: other registers, numbers, sizes; most of that still loads.
+        const std::uint64_t at = conformance::next_random(random) % text.size(),
+                            length = conformance::next_random(random) % 12;
+        // Half of the edits change a digit only: other registers, numbers, sizes; most of that
+        // still loads.
         const std::size_t digit = text.find_first_of("0123456789", std::max<std::size_t>(at, 50));
         if (digit != std::string::npos && conformance::next_random(random) % 4 != 0) {
             text[digit] = static_cast<char>('0' + conformance::next_random(random) % 10);
             continue;
         }
         switch (conformance::next_random(random) % 5) {
-        case 0: text[at] = static_cast<char>(conformance::next_random(random)); break;
-        case 1: text.erase(at, length); break;
-        case 2: text.insert(at, kPieces[conformance::next_random(random) % std::size(kPieces)]); break;
-        case 3: text.insert(at, text.substr(conformance::next_random(random) % text.size(), length * 4)); break;
-        default: text.resize(at < text.size() / 8 * 7 ? text.size() - 1 : at); break;
+        case 0:
+            text[at] = static_cast<char>(conformance::next_random(random));
+            break;
+        case 1:
+            text.erase(at, length);
+            break;
+        case 2:
+            text.insert(at, kPieces[conformance::next_random(random) % std::size(kPieces)]);
+            break;
+        case 3:
+            text.insert(at,
+                        text.substr(conformance::next_random(random) % text.size(), length * 4));
+            break;
+        default:
+            text.resize(at < text.size() / 8 * 7 ? text.size() - 1 : at);
+            break;
         }
     }
     return text;
 }
 
-}  // namespace
+} // namespace
 
 /// test_mutation [DATA [ROUNDS [SEED]]]
 int main(int count, char** arguments) {
@@ -58,7 +77,8 @@ int main(int count, char** arguments) {
     std::uint64_t random = count > 3 ? std::strtoull(arguments[3], nullptr, 10) : 1;
     int loaded = 0, faulted = 0;
     for (int n = 0; n < rounds; ++n) {
-        const std::string whole = harness::header() + kSeeds[static_cast<std::size_t>(n) % std::size(kSeeds)];
+        const std::string whole =
+            harness::header() + kSeeds[static_cast<std::size_t>(n) % std::size(kSeeds)];
         const std::string text = n < 2 ? whole : damaged(whole, random);
         const auto result = harness::load(text);
         if (!result.program) {
@@ -68,18 +88,23 @@ int main(int count, char** arguments) {
         }
         ++loaded;
         harness::Module module(text);
-        if (module.program().entries().empty() || module.program().entries()[0].parameter_bytes > 20) continue;
+        if (module.program().entries().empty() ||
+            module.program().entries()[0].parameter_bytes > 20)
+            continue;
         const auto out = module.memory.allocate(1024), in = module.memory.allocate(1024);
         std::atomic<bool> cancel = false;
         // A loop that never ends is stopped from outside, as the driver would.
         std::atomic<bool> done = false;
         std::thread watch([&] {
-            for (int tick = 0; tick < 100 && !done; ++tick) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            for (int tick = 0; tick < 100 && !done; ++tick)
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
             cancel = true;
         });
         module.options.cancel = &cancel;
         module.options.dynamic_shared_bytes = 64;
-        faulted += module.launch(module.program().entries()[0].name, {2, 1, 1}, {48, 1, 1}, out, in, 40u).has_value();
+        faulted +=
+            module.launch(module.program().entries()[0].name, {2, 1, 1}, {48, 1, 1}, out, in, 40u)
+                .has_value();
         done = true;
         watch.join();
     }

@@ -5,22 +5,31 @@ using harness::ptx::LoadStatus;
 
 namespace {
 
-void refused(const std::string& text, int line, const std::string& mention, LoadStatus status = LoadStatus::InvalidPtx) {
+void refused(const std::string& text, int line, const std::string& mention,
+             LoadStatus status = LoadStatus::InvalidPtx) {
     const auto result = harness::load(text);
     CHECK(result.program == nullptr);
     CHECK_EQ(result.status, status);
     const std::string at = "line " + std::to_string(line) + "; error   : ";
-    const bool there = result.log.find(at) != std::string::npos && result.log.find(mention) != std::string::npos;
-    if (!there) check::report(__FILE__, __LINE__, "log of\n" + text + "lacks '" + at + "' or '" + mention + "': " + result.log);
+    const bool there =
+        result.log.find(at) != std::string::npos && result.log.find(mention) != std::string::npos;
+    if (!there)
+        check::report(__FILE__, __LINE__,
+                      "log of\n" + text + "lacks '" + at + "' or '" + mention + "': " + result.log);
 }
 
 /// An instruction on line 6 of an otherwise good kernel.
 std::string kernel(const std::string& instruction) {
-    return harness::header() + ".visible .entry k(.param .u64 p) {\n.reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<4>; .reg .b64 %d<4>; .reg .f32 %f<4>; .reg .f64 %g<4>; .reg .b8 %b<4>; .shared .b32 s[8];\n" +
+    return harness::header() +
+           ".visible .entry k(.param .u64 p) {\n.reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 "
+           "%r<4>; .reg .b64 %d<4>; .reg .f32 %f<4>; .reg .f64 %g<4>; .reg .b8 %b<4>; .shared .b32 "
+           "s[8];\n" +
            instruction + "\nret;\n}\n";
 }
 
-void instruction(const std::string& text, const std::string& mention) { refused(kernel(text), 6, mention); }
+void instruction(const std::string& text, const std::string& mention) {
+    refused(kernel(text), 6, mention);
+}
 void accepted(const std::string& text) {
     const auto result = harness::load(text);
     if (!result.program) check::report(__FILE__, __LINE__, "refused: " + result.log + text);
@@ -28,7 +37,8 @@ void accepted(const std::string& text) {
 }
 
 void versions_and_targets() {
-    refused(".version 99.9\n.target sm_90\n", 1, "Unsupported .version 99.9; current version is '9.0'", LoadStatus::UnsupportedVersion);
+    refused(".version 99.9\n.target sm_90\n", 1,
+            "Unsupported .version 99.9; current version is '9.0'", LoadStatus::UnsupportedVersion);
     refused(".version 9.0\n.target sm_999\n", 2, "Unsupported .target");
     refused(".version 9.0\n.target sm_100\n", 2, "SM version specified by .target is higher than");
     refused(".version 7.0\n.target sm_90\n", 2, "does not support .target sm_90");
@@ -115,9 +125,11 @@ void syntax_errors() {
     refused(harness::header() + ".sreg .b32 x;\n", 4, ".sreg");
     refused(harness::header() + ".visible .entry k() .wishful 3 {\nret;\n}\n", 4, ".wishful");
     refused(harness::header() + ".visible .entry k() {\nret;\n", 6, "'}'");
-    refused(harness::header() + ".visible .entry k() { ret; }\n.visible .entry k() { ret; }\n", 5, "Duplicate definition");
+    refused(harness::header() + ".visible .entry k() { ret; }\n.visible .entry k() { ret; }\n", 5,
+            "Duplicate definition");
     refused(harness::header() + ".extern .global .b32 g;\n", 4, "Unresolved extern variable 'g'");
-    refused(harness::header() + ".extern .func f;\n.visible .entry k() {\ncall f;\nret; }\n", 6, "Unresolved extern function 'f'");
+    refused(harness::header() + ".extern .func f;\n.visible .entry k() {\ncall f;\nret; }\n", 6,
+            "Unresolved extern function 'f'");
     refused(harness::header() + ".global .u64 g = missing;\n", 4, "missing");
     refused(harness::header() + ".global .u8 g[2] = {1, 2, 3};\n", 4, "too many initial values");
     refused(harness::header() + ".global .u32 g[1 << 62];\n", 4, "too large");
@@ -125,22 +137,29 @@ void syntax_errors() {
 }
 
 void features() {
-    const std::string body = ".visible .entry k() {\n.reg .b32 %r<3>;\nredux.sync.add.u32 %r0, %r1, -1;\nret;\n}\n";
+    const std::string body =
+        ".visible .entry k() {\n.reg .b32 %r<3>;\nredux.sync.add.u32 %r0, %r1, -1;\nret;\n}\n";
     refused(harness::header("9.0", "sm_75") + body, 6, "requires .target sm_80");
     accepted(harness::header("9.0", "sm_80") + body);
-    refused(harness::header("6.3", "sm_75") + ".visible .entry k() {\n.reg .b16 %h<3>;\n.reg .f32 %f;\nmin.f16 %h0, %h1, %h2;\nret; }\n", 7, "requires");
+    refused(harness::header("6.3", "sm_75") + ".visible .entry k() {\n.reg .b16 %h<3>;\n.reg .f32 "
+                                              "%f;\nmin.f16 %h0, %h1, %h2;\nret; }\n",
+            7, "requires");
 }
 
 void nesting() {
     std::string deep = harness::header() + ".visible .entry k() {\n";
-    for (int n = 0; n < 10000; ++n) deep += "{";
+    for (int n = 0; n < 10000; ++n)
+        deep += "{";
     refused(deep, 5, "nested too deeply");
-    refused(harness::header() + ".global .u32 g[" + std::string(10000, '(') + "1];\n", 4, "nested too deeply");
-    refused(harness::header() + ".global .u32 g[" + std::string(10000, '-') + "1];\n", 4, "nested too deeply");
-    refused(harness::header() + ".global .u32 g = " + std::string(10000, '{') + "\n", 4, "nested too deeply");
+    refused(harness::header() + ".global .u32 g[" + std::string(10000, '(') + "1];\n", 4,
+            "nested too deeply");
+    refused(harness::header() + ".global .u32 g[" + std::string(10000, '-') + "1];\n", 4,
+            "nested too deeply");
+    refused(harness::header() + ".global .u32 g = " + std::string(10000, '{') + "\n", 4,
+            "nested too deeply");
 }
 
-}  // namespace
+} // namespace
 
 int main() {
     versions_and_targets();

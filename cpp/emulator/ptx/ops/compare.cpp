@@ -12,12 +12,14 @@ using std::uint32_t;
 enum class Order { Eq, Ne, Lt, Le, Gt, Ge, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan };
 enum class Combine { None, And, Or, Xor };
 
-template <class T, Order O, bool Z> struct Holds {
+template <class T, Order O, bool Z>
+struct Holds {
     CUDAMOD_INLINE static bool apply(T x, T y) {
         T a = x, b = y;
         if constexpr (std::is_same_v<T, float>) a = in<Z>(x), b = in<Z>(y);
         if constexpr (O == Order::Eq) return a == b;
-        if constexpr (O == Order::Ne) return std::is_floating_point_v<T> ? (a < b || a > b) : a != b;
+        if constexpr (O == Order::Ne)
+            return std::is_floating_point_v<T> ? (a < b || a > b) : a != b;
         if constexpr (O == Order::Lt) return a < b;
         if constexpr (O == Order::Le) return a <= b;
         if constexpr (O == Order::Gt) return a > b;
@@ -35,15 +37,20 @@ template <class T, Order O, bool Z> struct Holds {
 
 CUDAMOD_INLINE uint32_t combined(Combine combine, uint32_t value, uint32_t with) {
     switch (combine) {
-    case Combine::And: return value & with;
-    case Combine::Or: return value | with;
-    case Combine::Xor: return value ^ with;
-    default: return value;
+    case Combine::And:
+        return value & with;
+    case Combine::Or:
+        return value | with;
+    case Combine::Xor:
+        return value ^ with;
+    default:
+        return value;
     }
 }
 
 /// slots: p, q, a, b, c; `immediate` holds the Combine.
-template <class T, Order O, bool Z> void setp(Warp& w, const Instruction& i, uint32_t mask) {
+template <class T, Order O, bool Z>
+void setp(Warp& w, const Instruction& i, uint32_t mask) {
     uint32_t p = lanes_where<Holds<T, O, Z>>(w.at<T>(i.slots[2]), w.at<T>(i.slots[3]));
     if (i.slots[4] == kNoSlot) {
         set_predicate(w, i.slots[0], p, mask);
@@ -56,14 +63,16 @@ template <class T, Order O, bool Z> void setp(Warp& w, const Instruction& i, uin
     set_predicate(w, i.slots[1], combined(combine, ~p, c), mask);
 }
 
-template <class T> void selp(Warp& w, const Instruction& i, uint32_t mask) {
+template <class T>
+void selp(Warp& w, const Instruction& i, uint32_t mask) {
     T* d = w.at<T>(i.slots[0]);
     const T* a = w.at<T>(i.slots[1]);
     const T* b = w.at<T>(i.slots[2]);
     const uint32_t p = *w.at<uint32_t>(i.slots[3]);
     if (mask == kAllLanes) {
         CUDAMOD_LANES
-        for (unsigned l = 0; l < kLanes; ++l) d[l] = (p >> l & 1) != 0 ? a[l] : b[l];
+        for (unsigned l = 0; l < kLanes; ++l)
+            d[l] = (p >> l & 1) != 0 ? a[l] : b[l];
     } else {
         CUDAMOD_LANES
         for (unsigned l = 0; l < kLanes; ++l) {
@@ -73,14 +82,17 @@ template <class T> void selp(Warp& w, const Instruction& i, uint32_t mask) {
     }
 }
 
-template <class T> struct SlctInteger {
+template <class T>
+struct SlctInteger {
     CUDAMOD_INLINE static T apply(T a, T b, std::int32_t c) { return c >= 0 ? a : b; }
 };
-template <class T, bool Z> struct SlctFloat {
+template <class T, bool Z>
+struct SlctFloat {
     CUDAMOD_INLINE static T apply(T a, T b, float c) { return in<Z>(c) >= 0.0f ? a : b; }
 };
 
-template <class T, bool Z> Handler ordered(std::string_view name) {
+template <class T, bool Z>
+Handler ordered(std::string_view name) {
     if (name == "eq") return &setp<T, Order::Eq, Z>;
     if (name == "ne") return &setp<T, Order::Ne, Z>;
     if (name == "lt" || name == "lo") return &setp<T, Order::Lt, Z>;
@@ -100,7 +112,8 @@ template <class T, bool Z> Handler ordered(std::string_view name) {
     return nullptr;
 }
 
-/// Bits know equality only; lo, ls, hi and hs are for unsigned values; the unordered ones for floats.
+/// Bits know equality only; lo, ls, hi and hs are for unsigned values; the unordered ones for
+/// floats.
 bool order_exists(std::string_view name, Type type) {
     const bool equality = name == "eq" || name == "ne";
     const bool unsigned_name = name == "lo" || name == "ls" || name == "hi" || name == "hs";
@@ -115,24 +128,32 @@ Handler comparison(const Form& form) {
     if (!order_exists(order, type)) return nullptr;
     const bool flush = form.has("ftz");
     if (flush && type != Type::F32) return nullptr;
-    if (type == Type::F32) return flush ? ordered<float, true>(order) : ordered<float, false>(order);
+    if (type == Type::F32)
+        return flush ? ordered<float, true>(order) : ordered<float, false>(order);
     if (type == Type::F64) return ordered<double, false>(order);
     if (is_bits(type)) return for_bits(type, [&]<class T>() { return ordered<T, false>(order); });
     return for_integer(type, [&]<class T>() { return ordered<T, false>(order); });
 }
 
-}  // namespace
+} // namespace
 
 Handler select_compare(const Form& form) {
     if (form.is("setp")) return comparison(form);
-    if (form.is("selp")) return for_bits(form.type(), []<class T>() -> Handler { return &selp<T>; });
+    if (form.is("selp"))
+        return for_bits(form.type(), []<class T>() -> Handler { return &selp<T>; });
     if (form.types[1] == Type::S32) {
-        return for_bits(form.type(), []<class T>() -> Handler { return &ternary<SlctInteger<T>, T, T, T, std::int32_t>; });
+        return for_bits(form.type(), []<class T>() -> Handler {
+            return &ternary<SlctInteger<T>, T, T, T, std::int32_t>;
+        });
     }
     if (form.has("ftz")) {
-        return for_bits(form.type(), []<class T>() -> Handler { return &ternary<SlctFloat<T, true>, T, T, T, float>; });
+        return for_bits(form.type(), []<class T>() -> Handler {
+            return &ternary<SlctFloat<T, true>, T, T, T, float>;
+        });
     }
-    return for_bits(form.type(), []<class T>() -> Handler { return &ternary<SlctFloat<T, false>, T, T, T, float>; });
+    return for_bits(form.type(), []<class T>() -> Handler {
+        return &ternary<SlctFloat<T, false>, T, T, T, float>;
+    });
 }
 
-}  // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+} // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA

@@ -12,4 +12,4 @@ std::uint32_t convert_settings(const Form& form);
 /// Packed pairs, fp8, tf32, .relu, .satfinite and cvt.pack.
 Handler select_packed_convert(const Form& form);
 
-}  // namespace cudamod::emulator::ptx::baseline
+} // namespace cudamod::emulator::ptx::baseline

@@ -15,14 +15,22 @@ namespace {
 
 Handler arithmetic(const Form& form) {
     switch (form.row->family) {
-    case Family::Integer: return select_integer(form);
-    case Family::Logic: return select_logic(form);
-    case Family::Float: return select_float(form);
-    case Family::Half: return baseline::select_half(form);
-    case Family::Approximate: return baseline::select_approximate(form);
-    case Family::Compare: return select_compare(form);
-    case Family::Convert: return select_convert(form);
-    default: return nullptr;
+    case Family::Integer:
+        return select_integer(form);
+    case Family::Logic:
+        return select_logic(form);
+    case Family::Float:
+        return select_float(form);
+    case Family::Half:
+        return baseline::select_half(form);
+    case Family::Approximate:
+        return baseline::select_approximate(form);
+    case Family::Compare:
+        return select_compare(form);
+    case Family::Convert:
+        return select_convert(form);
+    default:
+        return nullptr;
     }
 }
 
@@ -32,10 +40,11 @@ std::uint32_t settings(const Form& form) {
     return 0;
 }
 
-}  // namespace
+} // namespace
 
 extern const InstructionSet kInstructionSet;
-const InstructionSet kInstructionSet{&arithmetic,       &settings,      &select_load, &select_store,
-                                     &select_parameter, &select_resize, &add_immediate};
+const InstructionSet kInstructionSet{&arithmetic,   &settings,         &select_load,
+                                     &select_store, &select_parameter, &select_resize,
+                                     &add_immediate};
 
-}  // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+} // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
