@@ -171,7 +171,7 @@ def test_names_and_addresses_are_the_drivers(device: Device) -> None:
     driver.cuDeviceGetName(name, 256, 0)
     assert device.name == driver.ffi.string(name).decode()
     assert int(driver.cuDeviceGetByPCIBusId(device.pci_bus_id)) == 0
-    assert device.uuid.replace("-", "") == bytes(driver.cuDeviceGetUuid(0).bytes).hex()
+    assert device.uuid.replace("-", "") == bytes(driver.ffi.buffer(driver.cuDeviceGetUuid(0))).hex()
     assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", device.uuid)
     assert re.fullmatch(
         r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]", device.pci_bus_id

@@ -118,7 +118,7 @@ CHILDREN = {
     "does nothing": "pass",
     "exits": "sys.exit(0)",
     "drops everything": "del stream, event, buffer, view, capsules, context, cycle; gc.collect()",
-    "closes everything": "stream.close(), event.close(), view.close(), buffer.close(stream)",
+    "closes everything": "event.close(), view.close(), buffer.close(stream), stream.close()",
     "closes in a block": "exec('with buffer: pass')",
 }
 

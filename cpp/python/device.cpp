@@ -10,6 +10,7 @@
 #include "python/context.h"
 #include "python/event.h"
 #include "python/error.h"
+#include "python/gil_released.h"
 #include "python/integer_argument.h"
 #include "python/public_call.h"
 #include "python/stream.h"
@@ -124,7 +125,7 @@ void sync(const Device& self) {
     handles::ContextScope scope(handles::primary_context(self.ordinal));
     CUresult status;
     {
-        nb::gil_scoped_release unlocked;
+        GilReleased unlocked;
         status = driver::table.cuCtxSynchronize();
     }
     driver::check(status, "cuCtxSynchronize", [&] { return subject(self.ordinal); });
@@ -297,7 +298,7 @@ void bind_device(nb::module_& module) {
                  const Device* o = instance<Device>(other.ptr());
                  return o && o->ordinal == self.ordinal;
              },
-             nb::arg("other"), nb::sig("def __eq__(self, other: object, /) -> bool"))
+             nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
         .def("__hash__", [](const Device& self) { return self.ordinal; })
         .def("__reduce__",
              [](const Device& self) {
