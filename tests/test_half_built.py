@@ -64,7 +64,7 @@ def test_object_makes_no_half_built_object(kind: Any) -> None:
 @pytest.mark.parametrize("kind", [kind for kind in NATIVE if kind in MADE_ELSEWHERE])
 def test_a_subclass_cannot_be_made_either(kind: Any) -> None:
     try:
-        subclass = type("Derived", (kind,), {"__init__": lambda self: None})
+        subclass: Any = type("Derived", (kind,), {"__init__": lambda self: None})
     except TypeError:
         return
     for make in (subclass, lambda: subclass.__new__(subclass), lambda: object.__new__(subclass)):

@@ -22,7 +22,7 @@ MAKERS = [
 
 def priority_range() -> tuple[int, int]:
     """Least and greatest priority of the current context."""
-    return driver.cuCtxGetStreamPriorityRange()  # type: ignore[return-value]
+    return driver.cuCtxGetStreamPriorityRange()
 
 
 @pytest.mark.parametrize(

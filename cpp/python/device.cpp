@@ -84,13 +84,11 @@ std::pair<int, int> capability(const Device& self) {
             attribute(self.ordinal, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)};
 }
 
+PyObject* compute_capability_type = nullptr;
+
 nb::object compute_capability(const Device& self) {
-    static PyObject* type = nb::module_::import_("collections")
-                                .attr("namedtuple")("ComputeCapability", nb::make_tuple("major", "minor"))
-                                .release()
-                                .ptr();
     auto [major, minor] = capability(self);
-    return nb::handle(type)(major, minor);
+    return nb::handle(compute_capability_type)(major, minor);
 }
 
 std::string arch(const Device& self) {
@@ -251,6 +249,12 @@ int ordinal_of(nb::handle device) {
 }
 
 void bind_device(nb::module_& module) {
+    // Under a name of this module, so that its objects pickle.
+    nb::object pair = nb::module_::import_("collections")
+                          .attr("namedtuple")("ComputeCapability", nb::make_tuple("major", "minor"),
+                                              nb::arg("module") = "cudamod._core");
+    module.attr("ComputeCapability") = pair;
+    Py_XSETREF(compute_capability_type, pair.release().ptr());
     nb::class_<DeviceProperties>(module, "DeviceProperties", nb::type_slots(properties_slots),
                                  "The driver's attributes of a device, by their names in lower case.")
         .def("__getattr__", property, nb::arg("name"))
