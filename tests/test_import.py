@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 # Everything that the import adds to a bare interpreter. A new name here is a decision.
-OWN = {"cudamod", "cudamod._core", "cudamod.errors"}
+OWN = {
+    "cudamod",
+    "cudamod._core",
+    *(
+        "cudamod.errors",
+        "cudamod.event",
+        "cudamod.object_code",
+        "cudamod.options",
+        "cudamod.stream",
+    ),
+}
 STANDARD = {"__future__", "atexit", "errno"}
 
 
