@@ -1,3 +1,4 @@
+// clang-format off
 // The one list of the emulated driver's entry points: name without version suffix, the CUDA version that introduced this ABI
 // (the number cuGetProcAddress is asked with), and the exported symbol. CUDAMOD_ENTRY rows are implemented here;
 // CUDAMOD_REFUSED rows exist in the real driver and answer CUDA_ERROR_NOT_SUPPORTED here. cuGetProcAddress, the refusals and
