@@ -77,7 +77,7 @@ def declaration_text(node: c_ast.Node) -> str:
         elif isinstance(inner, (c_ast.Decl, c_ast.TypeDecl)) and getattr(inner, "align", None):
             inner.align = []
             partial = True
-    text = c_generator.CGenerator().visit(node) + ";"
+    text = f"{c_generator.CGenerator().visit(node)};"
     if partial:
         head, brace, tail = text.rpartition("}")
         text = f"{head}  ...;\n{brace}{tail}"

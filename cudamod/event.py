@@ -21,5 +21,5 @@ class EventOptions(Options):
     timing_enabled: bool
     blocking_sync: bool
 
-    def __init__(self, timing_enabled: bool = False, blocking_sync: bool = False) -> None:
-        self._set(timing_enabled=timing_enabled, blocking_sync=blocking_sync)
+    def __new__(cls, timing_enabled: bool = False, blocking_sync: bool = False) -> EventOptions:
+        return cls._make(timing_enabled=timing_enabled, blocking_sync=blocking_sync)

@@ -254,7 +254,8 @@ bool MangledTypes::mentions_parameter(int node) {
                        [&](int child) { return mentions_parameter(child); });
 }
 
-/// "typename Box<T>::type", or "W<T>" of a template template parameter, which may be an alias: any type may be meant.
+/// "typename Box<T>::type", or "W<T>" of a template template parameter, which may be an alias: any
+/// type may be meant.
 bool MangledTypes::is_dependent_member(int node) {
     if (tree_[node].kind == Kind::Template) node = tree_[node].first;
     if (tree_[node].kind == Kind::Parameter) return true;

@@ -13,13 +13,13 @@ namespace cudamod::formats {
 /// One name or type of a mangled name. Children are indices into MangledTree::nodes.
 struct MangledNode {
     enum class Kind {
-        Name,     ///< text
-        Closure,  ///< a lambda, number index, with signature first; or an unnamed type, where first
-                  ///< is -1
-        Nested,   ///< first::second
-        Local,    ///< second inside function first, whose Function node is children[0], if it has one
-        Template, ///< first<children>
-        Builtin,  ///< text, scalar
+        Name,    ///< text
+        Closure, ///< a lambda, number index, with signature first; or an unnamed type, where first
+                 ///< is -1
+        Nested,  ///< first::second
+        Local, ///< second inside function first, whose Function node is children[0], if it has one
+        Template,      ///< first<children>
+        Builtin,       ///< text, scalar
         Qualified,     ///< first with text (" const", ...) behind it
         Pointer,       ///< first with text ("*", "&", "&&") behind it
         Array,         ///< of first, text is its length

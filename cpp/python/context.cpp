@@ -34,6 +34,7 @@ void bind_context(nb::module_& module) {
                  return o && o->raw == self.raw;
              },
              nb::arg("other"), nb::sig("def __eq__(self, other: object, /) -> bool"))
+        .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> str"))
         .def("__hash__", [](const Context& self) { return std::hash<std::uintptr_t>()(handle(self)); })
         .def("__repr__", [](const Context& self) {
             char text[80];

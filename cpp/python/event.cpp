@@ -123,7 +123,8 @@ void bind_event(nb::module_& module) {
                  return o && (o == &self || (self.handle && o->handle && *self.handle == *o->handle));
              },
              nb::arg("other"), nb::sig("def __eq__(self, other: object, /) -> bool"))
-        .def("__hash__", [](const Event& self) { return std::hash<std::uintptr_t>()(raw(self)); })
+        .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> str"))
+        .def("__hash__", [](const Event& self) { return self.hash; })
         .def("__repr__", repr);
 }
 

@@ -116,6 +116,14 @@ void check_malformed() {
     CHECK_FAILS(patched(40, UINT64_MAX), "section header table");
     CHECK_FAILS(patched(58, std::uint16_t{63}), "section headers of 63 bytes");
     CHECK_FAILS(patched(60, std::uint16_t{0xffff}), "65535 entries");
+    // Many sections over the same bytes would cost their sum.
+    std::string overlapping = good;
+    const auto table = *read<std::uint64_t>(as_bytes(good), 40);
+    for (std::size_t i = 5; i < 12; ++i) {
+        const std::uint64_t whole[2] = {0, good.size()};
+        std::memcpy(overlapping.data() + table + i * 64 + 24, whole, sizeof(whole));
+    }
+    CHECK_FAILS(reads(overlapping), "sections overlap");
     // Nothing but the header is an image without kernels.
     auto empty = patched(40, std::uint64_t{0});
     CHECK(empty && empty->kernels.empty() && empty->variables.empty() && empty->sm == 90);

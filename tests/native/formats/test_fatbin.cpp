@@ -108,6 +108,13 @@ void check_malformed() {
     CHECK_FAILS(reads(patched(3920 + 16, UINT32_MAX)), "compressed bytes");
 }
 
+void check_suffixes() {
+    std::string file = check::read_file(data + "/fatbins/saxpy.lz4_all.fatbin");
+    file[16 + 42] = '\x20'; // the flag of sm_90a becomes that of sm_90f
+    auto fatbin = read_fatbin(as_bytes(file));
+    CHECK(fatbin && describe(*fatbin) == "elf 90f lz4, ptx 90a lz4");
+}
+
 void check_wrapper() {
     struct {
         std::uint32_t magic = kFatbinWrapperMagic;
@@ -152,6 +159,7 @@ int main(int, char** arguments) {
     check_extracts_the_original();
     check_zstd();
     check_malformed();
+    check_suffixes();
     check_wrapper();
     check_embedded();
     return check::failures();

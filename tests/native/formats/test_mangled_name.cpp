@@ -58,7 +58,9 @@ void check_classes_and_substitutions() {
              "Outer::Inner<Outer::Inner<int>*>");
     CHECK_EQ(types_of("_Z1kPfS_S_"), "ptr, ptr, ptr");
     CHECK_EQ(types_of("_Z1k1AS_PS_S0_"), "struct, struct, ptr, ptr");
-    CHECK_EQ(types_of("_Z1kPFvvEPKFvvES1_"), "ptr, ptr, ptr"); // const function: one substitution
+    CHECK_EQ(types_of("_Z1kPKFvvE1AS1_"),
+             "ptr, struct, struct");                     // const function: one substitution
+    CHECK_EQ(text_of("_ZN2ns1kENS_1AES0_", 1), "ns::A"); // the function itself is none
     CHECK_EQ(types_of("_Z1kSsSaIiE"), "struct, struct");
     CHECK_EQ(types_of("_Z1kPfS0_"), "none"); // S0_ isn't there, so no C++ function
     CHECK_EQ(types_of("_Z1kS_"), "none");
@@ -140,7 +142,8 @@ void check_names() {
 /// A short name that stands for a text of 2^60 characters must end soon, without it.
 void check_explosion() {
     std::string nested = "1A";
-    for (int i = 0; i < 100'000; ++i) nested = "P" + nested;
+    for (int i = 0; i < 100'000; ++i)
+        nested = "P" + nested;
     CHECK_EQ(types_of("_Z1k" + nested), "none");
     std::string doubling = "_Z1k1A"; // each class has the one before it twice, as S_, S1_, S3_, ...
     std::string last = "S_";

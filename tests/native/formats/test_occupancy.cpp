@@ -30,8 +30,8 @@ void check_limits() {
     auto use = use_of(mp, 10, 0);
     CHECK_EQ(max_active_blocks(mp, use, 0, 0), 0);
     CHECK_EQ(max_active_blocks(mp, use, 1025, 0), 0);
-    CHECK_EQ(max_active_blocks(mp, use, 1, 0), 32);    // blocks
-    CHECK_EQ(max_active_blocks(mp, use, 1000, 0), 2);  // warps
+    CHECK_EQ(max_active_blocks(mp, use, 1, 0), 32);                 // blocks
+    CHECK_EQ(max_active_blocks(mp, use, 1000, 0), 2);               // warps
     CHECK_EQ(max_active_blocks(mp, use_of(mp, 255, 0), 256, 0), 1); // registers
     CHECK_EQ(max_active_blocks(mp, use_of(mp, 255, 0), 257, 0), 0);
     CHECK_EQ(max_active_blocks(mp, use_of(mp, 256, 0), 32, 0), 0);

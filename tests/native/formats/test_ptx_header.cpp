@@ -144,7 +144,7 @@ void check_what_lies_around() {
 .section .debug_info { .b8 1, 2 .entry }
 @@DWARF .entry old ( {
 .visible .entry last() { ret; }
-)" + std::string("\0.visible .entry hidden() {", 27));
+)" + std::string("\0;.visible .entry hidden() {}", 29));
     CHECK_OK(header);
     if (!header) return;
     CHECK_EQ(header->entries.size(), 2u);
