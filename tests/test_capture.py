@@ -1,4 +1,4 @@
-"""A capture into a graph: what enters it, and that the end of an object neither enters nor ends it."""
+"""A capture into a graph: what enters it; the end of an object neither enters nor ends it."""
 
 from __future__ import annotations
 

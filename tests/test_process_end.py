@@ -102,7 +102,7 @@ def test_the_emulated_driver_announces_itself_once(tmp_path: Path) -> None:
     ("filters", "heading"),
     [
         ("default", "CUDAWarning: cuStreamDestroy: CUDA_ERROR_LAUNCH_FAILED"),
-        ("error", "Exception ignored in"),
+        ("error", "cudamod.errors.CUDAWarning: cuStreamDestroy"),
         ("ignore", ""),
     ],
 )
