@@ -1,11 +1,5 @@
 # What stubgen cannot see by itself (see nanobind's documentation of pattern files).
 
-cudamod._core.ComputeCapability:
-    \from typing import NamedTuple
-    class ComputeCapability(NamedTuple):
-        major: int
-        minor: int
-
 # Classes that are made by their own __new__.
 cudamod._core.Device.__prefix__:
     \from typing import SupportsIndex

@@ -84,11 +84,11 @@ std::pair<int, int> capability(const Device& self) {
             attribute(self.ordinal, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)};
 }
 
-PyObject* compute_capability_type = nullptr;
-
 nb::object compute_capability(const Device& self) {
+    // Imported at the first use: named tuples take a good part of what the import of this package may take.
+    static PyObject* type = nb::object(nb::module_::import_("cudamod.device").attr("ComputeCapability")).release().ptr();
     auto [major, minor] = capability(self);
-    return nb::handle(compute_capability_type)(major, minor);
+    return nb::handle(type)(major, minor);
 }
 
 std::string arch(const Device& self) {
@@ -249,12 +249,6 @@ int ordinal_of(nb::handle device) {
 }
 
 void bind_device(nb::module_& module) {
-    // Under a name of this module, so that its objects pickle.
-    nb::object pair = nb::module_::import_("collections")
-                          .attr("namedtuple")("ComputeCapability", nb::make_tuple("major", "minor"),
-                                              nb::arg("module") = "cudamod._core");
-    module.attr("ComputeCapability") = pair;
-    Py_XSETREF(compute_capability_type, pair.release().ptr());
     nb::class_<DeviceProperties>(module, "DeviceProperties", nb::type_slots(properties_slots),
                                  "The driver's attributes of a device, by their names in lower case.")
         .def("__getattr__", property, nb::arg("name"))
@@ -270,7 +264,7 @@ void bind_device(nb::module_& module) {
         .def_prop_ro("uuid", uuid)
         .def_prop_ro("pci_bus_id", pci_bus_id)
         .def_prop_ro("compute_capability", compute_capability,
-                     nb::sig("def compute_capability(self) -> ComputeCapability"))
+                     nb::sig("def compute_capability(self) -> cudamod.device.ComputeCapability"))
         .def_prop_ro("arch", arch, "The digits of the compute capability, such as '90'.")
         .def_prop_ro("properties", [](const Device& self) { return make<DeviceProperties>(self.ordinal); },
                      nb::sig("def properties(self) -> DeviceProperties"))
