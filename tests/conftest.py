@@ -7,10 +7,15 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from cudamod import Device, Stream
+    from ptx import Stored
 
 CHOICES = {"emulated": "emulated", "hardware": "auto"}
 
@@ -33,6 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # Through the environment, so that child processes run on the same driver.
     os.environ["CUDAMOD_DRIVER"] = CHOICES[config.getoption("--driver")]
+    config.addinivalue_line("markers", "emulated: what only the emulated driver survives or tells")
 
 
 def pytest_report_header() -> str:
@@ -77,3 +83,54 @@ def run_python(tmp_path: Path) -> Callable[..., str]:
         return done.stdout
 
     return run
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--driver") == "emulated":
+        return
+    skip = pytest.mark.skip(reason="only the emulated driver survives or tells this")
+    for item in items:
+        if item.get_closest_marker("emulated"):
+            item.add_marker(skip)
+
+
+@pytest.fixture
+def device() -> Iterator[Device]:
+    """Device 0, current in this thread; afterwards the thread has no current context."""
+    import cudamod
+    from cudamod import driver
+
+    device = cudamod.Device(0)
+    device.set_current()
+    yield device
+    driver.cuCtxSetCurrent(None)
+
+
+@pytest.fixture
+def stream(device: Device) -> Iterator[Stream]:
+    """A new stream on device 0, which is current."""
+    stream = device.create_stream()
+    yield stream
+    if not stream.is_closed:
+        stream.sync()
+
+
+@pytest.fixture
+def other_context(device: Device) -> Iterator[int]:
+    """The handle of a context beside the primary one, which is current when the test begins."""
+    from cudamod import driver
+
+    if not driver.has("cuCtxCreate"):
+        pytest.skip("the driver lacks this build's cuCtxCreate")
+    context = driver.cuCtxCreate(None, 0, device.device_id)
+    device.set_current()
+    yield int(driver.ffi.cast("uintptr_t", context))
+    driver.cuCtxDestroy(context)
+
+
+@pytest.fixture
+def stored(stream: Stream) -> Stored:
+    """Kernels that store their arguments, see ``tests/ptx.py``."""
+    from ptx import Stored
+
+    return Stored(stream)
