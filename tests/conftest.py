@@ -15,6 +15,7 @@ import pytest
 
 if TYPE_CHECKING:
     from cudamod import Device, Stream
+    from ptx import Stored
 
 CHOICES = {"emulated": "emulated", "hardware": "auto"}
 
@@ -125,3 +126,11 @@ def other_context(device: Device) -> Iterator[int]:
     driver.cuCtxPopCurrent()
     yield int(driver.ffi.cast("uintptr_t", context))
     driver.cuCtxDestroy(context)
+
+
+@pytest.fixture
+def stored(stream: Stream) -> Stored:
+    """Kernels that store their arguments, see ``tests/ptx.py``."""
+    from ptx import Stored
+
+    return Stored(stream)
