@@ -52,6 +52,5 @@ def device_attributes(header: Header) -> str:
     assert enum is not None
     prefix = "CU_DEVICE_ATTRIBUTE_"
     names = [e.name for e in enum.values.enumerators if e.name.startswith(prefix)]
-    return "".join(
-        f'{{"{name[len(prefix) :].lower()}", {name}}},\n' for name in names if name != prefix + "MAX"
-    )
+    names.remove(f"{prefix}MAX")
+    return "".join(f'{{"{name[len(prefix) :].lower()}", {name}}},\n' for name in names)

@@ -22,11 +22,10 @@ K, M or G), ``CUDAMOD_EMULATOR_DRIVER_VERSION`` (13000), ``CUDAMOD_EMULATOR_MANN
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-
-import cffi
 
 __all__ = [
     "Behaviour",
@@ -84,8 +83,6 @@ int cudamodEmulatorBehaviour(
     size_t position, const char** topic, const char** basis, const char** behaviour);
 """
 
-_ffi = cffi.FFI()
-_ffi.cdef(_DECLARATIONS)
 _opened: Any = None
 
 
@@ -138,12 +135,21 @@ class Behaviour:
     text: str
 
 
+@functools.cache
+def _ffi() -> Any:
+    from cffi import FFI
+
+    ffi: Any = FFI()
+    ffi.cdef(_DECLARATIONS)
+    return ffi
+
+
 def open_control(path: str) -> Any:
     """The control functions of the emulated driver at ``path``, as a CFFI library.
 
     Raises NotEmulatedError when the library there is another driver, or another version of it.
     """
-    library: Any = _ffi.dlopen(path)
+    library: Any = _ffi().dlopen(path)
     try:
         found = library.cudamodEmulatorControlVersion()
     except AttributeError:
@@ -165,13 +171,13 @@ def _control() -> Any:
 
 
 def _text(value: Any) -> str:
-    text: bytes = _ffi.string(value)
+    text: bytes = _ffi().string(value)
     return text.decode(errors="replace")
 
 
 def devices() -> list[EmulatedDevice]:
     """The devices, as ``CUDAMOD_EMULATOR_DEVICES`` chose them."""
-    architecture, name = _ffi.new("const char**"), _ffi.new("const char**")
+    architecture, name = _ffi().new("const char**"), _ffi().new("const char**")
     found: list[EmulatedDevice] = []
     while _control().cudamodEmulatorDevice(len(found), architecture, name):
         found.append(EmulatedDevice(len(found), _text(architecture[0]), _text(name[0])))
@@ -210,7 +216,7 @@ def recording() -> Iterator[None]:
 
 def journal() -> list[Call]:
     """The recorded driver calls, oldest first."""
-    control, entry = _control(), _ffi.new("CudamodEmulatorCall*")
+    control, entry = _control(), _ffi().new("CudamodEmulatorCall*")
     calls: list[Call] = []
     while control.cudamodEmulatorReadCall(len(calls), entry):
         calls.append(
@@ -221,10 +227,10 @@ def journal() -> list[Call]:
 
 def launches() -> list[Launch]:
     """The recorded launches, oldest first. Null launches are not among them."""
-    control, entry = _control(), _ffi.new("CudamodEmulatorLaunch*")
+    control, entry = _control(), _ffi().new("CudamodEmulatorLaunch*")
     found: list[Launch] = []
     while control.cudamodEmulatorReadLaunch(len(found), entry):
-        data = bytes(_ffi.buffer(entry.parameters, entry.parameter_bytes))
+        data = bytes(_ffi().buffer(entry.parameters, entry.parameter_bytes))
         spans = [
             (entry.offsets[index], entry.sizes[index]) for index in range(entry.parameter_count)
         ]
@@ -266,7 +272,7 @@ def injections_left() -> int:
 
 def counts() -> dict[str, int]:
     """Live objects by family: contexts, streams, events, libraries, memory and so on."""
-    family, count = _ffi.new("const char**"), _ffi.new("size_t*")
+    family, count = _ffi().new("const char**"), _ffi().new("size_t*")
     found: dict[str, int] = {}
     while _control().cudamodEmulatorLiveCount(len(found), family, count):
         found[_text(family[0])] = count[0]
@@ -297,7 +303,7 @@ def reset() -> None:
 
 def behaviours() -> list[Behaviour]:
     """The table of behaviours and their basis, which the documentation prints."""
-    topic, basis, text = (_ffi.new("const char**") for _ in range(3))
+    topic, basis, text = (_ffi().new("const char**") for _ in range(3))
     found: list[Behaviour] = []
     while _control().cudamodEmulatorBehaviour(len(found), topic, basis, text):
         found.append(Behaviour(_text(topic[0]), _text(basis[0]), _text(text[0])))

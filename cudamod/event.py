@@ -16,10 +16,10 @@ class EventOptions(Options):
         blocking_sync: a thread that waits for the event sleeps instead of spinning.
     """
 
-    __slots__ = ("blocking_sync", "timing_enabled")
+    __slots__ = ("timing_enabled", "blocking_sync")  # noqa: RUF023  (repr's order)
 
     timing_enabled: bool
     blocking_sync: bool
 
-    def __init__(self, timing_enabled: bool = False, blocking_sync: bool = False) -> None:
-        self._set(timing_enabled=timing_enabled, blocking_sync=blocking_sync)
+    def __new__(cls, timing_enabled: bool = False, blocking_sync: bool = False) -> EventOptions:
+        return cls._make(timing_enabled=timing_enabled, blocking_sync=blocking_sync)

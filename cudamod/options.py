@@ -9,17 +9,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+    from typing_extensions import Self
+
 __all__ = ["Options"]
 
 
 class Options:
     """Base of the options classes: frozen, comparable, hashable, picklable."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
 
-    def _set(self, **values: object) -> None:
+    @classmethod
+    def _make(cls, **values: object) -> Self:
+        """The object with its values: never seen without them, and not changed by a second call."""
+        self = object.__new__(cls)
         for name, value in values.items():
             object.__setattr__(self, name, value)
+        return self
 
     def _values(self) -> dict[str, object]:
         return {name: getattr(self, name) for name in type(self).__slots__}

@@ -21,5 +21,5 @@ class StreamOptions(Options):
     nonblocking: bool
     priority: int | None
 
-    def __init__(self, nonblocking: bool = True, priority: int | None = None) -> None:
-        self._set(nonblocking=nonblocking, priority=priority)
+    def __new__(cls, nonblocking: bool = True, priority: int | None = None) -> StreamOptions:
+        return cls._make(nonblocking=nonblocking, priority=priority)

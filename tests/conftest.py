@@ -123,7 +123,7 @@ def other_context(device: Device) -> Iterator[int]:
     if not driver.has("cuCtxCreate"):
         pytest.skip("the driver lacks this build's cuCtxCreate")
     context = driver.cuCtxCreate(None, 0, device.device_id)
-    device.set_current()
+    driver.cuCtxPopCurrent()
     yield int(driver.ffi.cast("uintptr_t", context))
     driver.cuCtxDestroy(context)
 

@@ -27,7 +27,7 @@ struct Behaviour {
 
 constexpr Behaviour kBehaviours[] = {
 #define CUDAMOD_BEHAVIOUR(topic, basis, text) {topic, #basis, text},
-#include "emulator/behaviours.def"
+#include "emulator/behaviour_list.h"
 };
 
 /// What the environment switches on, before the first call.

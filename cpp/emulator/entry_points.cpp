@@ -12,7 +12,7 @@
     CUDAMOD_EXPORT int symbol() {                                                                  \
         return cudamod::emulator::refuse(#name);                                                   \
     }
-#include "emulator/entry_points.def"
+#include "emulator/entry_point_list.h"
 
 namespace cudamod::emulator {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 constexpr EntryPoint kEntryPoints[] = {
 #define CUDAMOD_ENTRY(name, version, symbol) {#name, version, #symbol, symbol, true},
 #define CUDAMOD_REFUSED(name, version, symbol) {#name, version, #symbol, symbol, false},
-#include "emulator/entry_points.def"
+#include "emulator/entry_point_list.h"
 };
 
 } // namespace

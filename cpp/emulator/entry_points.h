@@ -4,7 +4,7 @@
 
 namespace cudamod::emulator {
 
-/// One row of entry_points.def.
+/// One row of entry_point_list.h.
 struct EntryPoint {
     const char* name;
     int version;

@@ -9,7 +9,7 @@ const char* error_name(CUresult status) {
 #define CUDAMOD_STATUS(number, name, sentence)                                                     \
     case number:                                                                                   \
         return "CUDA_" #name;
-#include "emulator/errors.def"
+#include "emulator/error_list.h"
     default:
         return "unrecognized error code";
     }
@@ -20,7 +20,7 @@ const char* error_sentence(CUresult status) {
 #define CUDAMOD_STATUS(number, name, sentence)                                                     \
     case number:                                                                                   \
         return sentence;
-#include "emulator/errors.def"
+#include "emulator/error_list.h"
     default:
         return nullptr;
     }

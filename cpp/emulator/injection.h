@@ -8,7 +8,7 @@
 namespace cudamod::emulator::injection {
 
 /// Makes the `nth` call of `call` from now on (1: the next) answer `status` without running. `call`
-/// is a name as in entry_points.def, or
+/// is a name as in entry_point_list.h, or
 /// "*" for any.
 void arm(std::string call, std::uint64_t nth, CUresult status);
 

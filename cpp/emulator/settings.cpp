@@ -48,6 +48,14 @@ std::uint64_t read_number(const char* name, std::uint64_t otherwise, std::uint64
     return value;
 }
 
+Manner read_manner(const char* name) {
+    const char* text = variable(name);
+    if (text && std::string_view(text) == "faithful") return Manner::faithful;
+    if (text && std::string_view(text) != "strict")
+        complain(name, text, "strict or faithful wanted");
+    return Manner::strict;
+}
+
 std::vector<std::string> split(std::string_view text) {
     std::vector<std::string> parts;
     while (!text.empty()) {
@@ -73,12 +81,7 @@ Settings read_environment() {
         if (std::string_view(text) != "0") read.journal = text;
     }
     read.leak_report = read_switch("CUDAMOD_EMULATOR_LEAKS");
-    if (const char* text = variable("CUDAMOD_EMULATOR_MANNER")) {
-        if (std::string_view(text) == "faithful")
-            read.manner = Manner::faithful;
-        else if (std::string_view(text) != "strict")
-            complain("CUDAMOD_EMULATOR_MANNER", text, "strict or faithful wanted");
-    }
+    read.manner = read_manner("CUDAMOD_EMULATOR_MANNER");
     read.seed = read_number("CUDAMOD_EMULATOR_SEED", 0, 0);
     read.threads = static_cast<unsigned>(read_number("CUDAMOD_EMULATOR_THREADS", 1, 1));
     if (const char* text = variable("CUDAMOD_EMULATOR_FAIL")) read.failures = text;

@@ -7,6 +7,8 @@
 #include "handles/context.h"
 #include "handles/destruction.h"
 #include "python/dlpack.h"
+#include "python/gil_released.h"
+#include "python/integer_argument.h"
 #include "python/public_call.h"
 #include "python/stream.h"
 
@@ -16,6 +18,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <utility>
 
 namespace cudamod::python {
 
@@ -24,7 +27,20 @@ PyTypeObject* Buffer::python_type = nullptr;
 namespace {
 
 constexpr const char* kOrigin = "Use Device.allocate or Buffer.from_handle.";
-PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)},
+int traverse(PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<Buffer>(self)->owner.ptr());
+    return 0;
+}
+
+int clear(PyObject* self) {
+    if (nb::inst_ready(self)) nb::inst_ptr<Buffer>(self)->owner = nb::none();
+    return 0;
+}
+
+PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                       {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                       {Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)},
                        {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
                        {0, nullptr}};
 
@@ -54,18 +70,28 @@ class HostBytes {
     Py_buffer view_;
 };
 
-/// One call in the order of a stream, in its context, with the interpreter lock released.
+/// What a buffer's memory lives by, for a call during which another thread may close the buffer.
+struct Kept {
+    handles::DeviceMemoryHandle memory;
+    nb::object owner;
+
+    explicit Kept(const Buffer& buffer) : memory(buffer.memory), owner(buffer.owner) {}
+};
+
+handles::StreamHandle stream_of(nb::handle stream) {
+    return open_handle(*instance<Stream>(stream_argument(stream).ptr()));
+}
+
+/// One call in the order of a stream, in its context, with the interpreter lock released. None for 0 bytes, which
+/// the driver refuses.
 template <class Call>
-void in_order(nb::handle stream_object, const char* name, const Buffer& buffer, Call&& call) {
-    begin_public_call();
-    nb::object held = stream_argument(stream_object);
-    handles::StreamHandle stream = open_handle(*instance<Stream>(held.ptr()));
-    // The memory must outlive the call even when another thread closes the buffer meanwhile.
-    handles::DeviceMemoryHandle memory = buffer.memory;
+void in_order(const handles::StreamHandle& stream, const char* name, const Buffer& buffer, Call&& call) {
+    if (buffer.size == 0) return;
+    Kept kept(buffer);
     handles::ContextScope scope(handles::box_of<handles::StreamBox>(stream).context);
     CUresult status;
     {
-        nb::gil_scoped_release unlocked;
+        GilReleased unlocked;
         status = call(*stream);
     }
     driver::check(status, name, [&] { return subject(buffer); });
@@ -78,10 +104,9 @@ void check_sizes(std::size_t destination, std::size_t source) {
     throw nb::python_error();
 }
 
-void copy_device(const Buffer& destination, const Buffer& source, nb::handle stream) {
+void copy_device(const Buffer& destination, const Buffer& source, const handles::StreamHandle& stream) {
     check_sizes(open(destination).size, open(source).size);
-    if (source.size == 0) return;
-    handles::DeviceMemoryHandle keep = source.memory;
+    Kept kept(source);
     in_order(stream, "cuMemcpyAsync", destination,
              [to = destination.address, from = source.address, size = source.size](CUstream s) {
                  return driver::table.cuMemcpyAsync(to, from, size, s);
@@ -89,38 +114,43 @@ void copy_device(const Buffer& destination, const Buffer& source, nb::handle str
 }
 
 nb::object copy_to(nb::object self, nb::object destination, nb::object stream) {
+    begin_public_call();
     const Buffer& source = open(*instance<Buffer>(self.ptr()));
-    if (destination.is_none()) {
-        nb::object order = stream_argument(stream);
-        destination = new_buffer(open_handle(*instance<Stream>(order.ptr())), source.size);
-    }
+    handles::StreamHandle order = stream_of(stream);
+    if (destination.is_none()) destination = new_buffer(order, source.size);
     if (const Buffer* target = instance<Buffer>(destination.ptr())) {
-        copy_device(*target, source, stream);
+        copy_device(*target, source, order);
         return destination;
     }
     HostBytes host(destination, true);
     check_sizes(host.size(), source.size);
-    if (source.size)
-        in_order(stream, "cuMemcpyDtoHAsync", source, [to = host.data(), from = source.address, size = source.size](CUstream s) {
-            return driver::table.cuMemcpyDtoHAsync(to, from, size, s);
-        });
+    in_order(order, "cuMemcpyDtoHAsync", source,
+             [to = host.data(), from = source.address, size = source.size](CUstream s) {
+                 return driver::table.cuMemcpyDtoHAsync(to, from, size, s);
+             });
     return destination;
 }
 
 void copy_from(const Buffer& self, nb::object source, nb::object stream) {
+    begin_public_call();
+    open(self);
+    handles::StreamHandle order = stream_of(stream);
     if (const Buffer* other = instance<Buffer>(source.ptr())) {
-        copy_device(self, *other, stream);
+        copy_device(self, *other, order);
         return;
     }
     HostBytes host(source, false);
-    check_sizes(open(self).size, host.size());
-    if (self.size)
-        in_order(stream, "cuMemcpyHtoDAsync", self, [to = self.address, from = host.data(), size = self.size](CUstream s) {
-            return driver::table.cuMemcpyHtoDAsync(to, from, size, s);
-        });
+    check_sizes(self.size, host.size());
+    in_order(order, "cuMemcpyHtoDAsync", self,
+             [to = self.address, from = host.data(), size = self.size](CUstream s) {
+                 return driver::table.cuMemcpyHtoDAsync(to, from, size, s);
+             });
 }
 
 void fill(const Buffer& self, nb::object value, nb::object stream) {
+    begin_public_call();
+    open(self);
+    handles::StreamHandle order = stream_of(stream);
     std::uint32_t pattern = 0;
     std::size_t width = 1;
     if (PyLong_Check(value.ptr())) {
@@ -140,12 +170,12 @@ void fill(const Buffer& self, nb::object value, nb::object stream) {
                 ("Buffer.fill: value must be 1, 2 or 4 bytes, not " + std::to_string(width)).c_str());
         std::memcpy(&pattern, bytes.data(), width);
     }
-    if (open(self).size % width)
+    if (self.size % width)
         throw nb::value_error(("Buffer.fill: " + std::to_string(self.size) + " bytes are no multiple of " +
                                std::to_string(width))
                                   .c_str());
-    if (self.size == 0) return;
-    in_order(stream, "cuMemsetAsync", self, [=, to = self.address, count = self.size / width](CUstream s) {
+    const char* call = width == 1 ? "cuMemsetD8Async" : width == 2 ? "cuMemsetD16Async" : "cuMemsetD32Async";
+    in_order(order, call, self, [=, to = self.address, count = self.size / width](CUstream s) {
         if (width == 1) return driver::table.cuMemsetD8Async(to, static_cast<unsigned char>(pattern), count, s);
         if (width == 2) return driver::table.cuMemsetD16Async(to, static_cast<unsigned short>(pattern), count, s);
         return driver::table.cuMemsetD32Async(to, pattern, count, s);
@@ -154,9 +184,9 @@ void fill(const Buffer& self, nb::object value, nb::object stream) {
 
 void close(Buffer& self, nb::object stream) {
     if (self.closed) return;
-    if (!stream.is_none() && self.memory) {
-        nb::object order = stream_argument(stream);
-        handles::box_of<handles::DeviceMemoryBox>(self.memory).free_on = open_handle(*instance<Stream>(order.ptr()));
+    if (!stream.is_none()) {
+        handles::StreamHandle order = stream_of(stream);
+        if (self.memory) handles::box_of<handles::DeviceMemoryBox>(self.memory).free_on = std::move(order);
     }
     self.closed = true;
     self.address = 0;
@@ -164,18 +194,13 @@ void close(Buffer& self, nb::object stream) {
     self.owner = nb::none();
 }
 
-nb::object from_handle(nb::handle address, std::size_t size, nb::object owner) {
+nb::object from_handle(nb::handle address, nb::handle size_object, nb::object owner) {
     begin_public_call();
-    if (!PyLong_Check(address.ptr()) || PyBool_Check(address.ptr())) {
-        PyErr_Format(PyExc_TypeError, "Buffer.from_handle: ptr must be an int, not %s", Py_TYPE(address.ptr())->tp_name);
-        throw nb::python_error();
-    }
-    unsigned long long value = PyLong_AsUnsignedLongLong(address.ptr());
-    if (PyErr_Occurred()) {
-        PyErr_Clear();
-        PyErr_Format(PyExc_OverflowError, "Buffer.from_handle: %S is not an address (0 .. 2**64 - 1)", address.ptr());
-        throw nb::python_error();
-    }
+    std::uint64_t value = raw_argument(address, "Buffer.from_handle: ptr");
+    std::size_t size = size_argument(size_object, "Buffer.from_handle: size");
+    if (!value && size)
+        throw nb::value_error(
+            ("Buffer.from_handle: there are no " + std::to_string(size) + " bytes at address 0").c_str());
     unsigned memory_type = 0, managed = 0;
     int device = -1;
     if (value) {
@@ -189,7 +214,7 @@ nb::object from_handle(nb::handle address, std::size_t size, nb::object owner) {
             driver::check(driver::table.cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, value),
                           "cuPointerGetAttribute");
     }
-    return make<Buffer>(Buffer{value, size, device, device < 0, false, {}, std::move(owner)});
+    return make<Buffer>(Buffer{value, size, device, managed != 0, false, {}, std::move(owner)});
 }
 
 nb::dict cuda_array_interface(const Buffer& self) {
@@ -231,7 +256,7 @@ void bind_buffer(nb::module_& module) {
     auto type =
         nb::class_<Buffer>(module, "Buffer", nb::type_slots(slots), nb::is_weak_referenceable(),
                            "A range of memory that kernels can use. Freed in stream order with its last reference.")
-            .def_static("from_handle", from_handle, nb::arg("ptr"), nb::arg("size"), nb::kw_only(),
+            .def_static("from_handle", from_handle, nb::arg("ptr").none(), nb::arg("size").none(), nb::kw_only(),
                         nb::arg("owner") = nb::none(),
                         nb::sig("def from_handle(ptr: int, size: int, *, owner: object = None) -> Buffer"),
                         "Wraps memory that somebody else owns; `owner` is kept alive. Raises CUDAError when the\n"
@@ -245,33 +270,35 @@ void bind_buffer(nb::module_& module) {
             .def_prop_ro("device_id", [](const Buffer& self) { return self.device; },
                          "The device that the memory lies on; -1 for pinned and managed memory.")
             .def_prop_ro("is_device_accessible", [](const Buffer&) { return true; })
-            .def_prop_ro("is_host_accessible", [](const Buffer& self) { return self.host_accessible; })
+            .def_prop_ro("is_host_accessible", [](const Buffer& self) { return self.host_accessible(); })
+            .def_prop_ro("is_managed", [](const Buffer& self) { return self.managed; })
             .def_prop_ro("owner", [](const Buffer& self) { return self.owner; }, nb::sig("def owner(self) -> object"))
-            .def("copy_to", copy_to, nb::arg("dst") = nb::none(), nb::kw_only(), nb::arg("stream"),
+            .def("copy_to", copy_to, nb::arg("dst") = nb::none(), nb::kw_only(), nb::arg("stream").none(),
                  nb::sig("def copy_to(self, dst: object = None, *, stream: object) -> Any"),
                  "Copies to another Buffer, to a writable host object (buffer protocol), or to a new Buffer; answers\n"
                  "the destination. Host memory that is not pinned is filled when the call returns.\n\n"
                  "Raises ValueError when the sizes differ.")
-            .def("copy_from", copy_from, nb::arg("src"), nb::kw_only(), nb::arg("stream"),
+            .def("copy_from", copy_from, nb::arg("src").none(), nb::kw_only(), nb::arg("stream").none(),
                  nb::sig("def copy_from(self, src: object, *, stream: object) -> None"),
-                 "Copies from another Buffer or from a host object (buffer protocol). Raises ValueError when the\n"
-                 "sizes differ.")
-            .def("fill", fill, nb::arg("value"), nb::kw_only(), nb::arg("stream"),
+                 "Copies from another Buffer or from a host object (buffer protocol). Memory that is not pinned may\n"
+                 "change when the call returns. Raises ValueError when the sizes differ.")
+            .def("fill", fill, nb::arg("value").none(), nb::kw_only(), nb::arg("stream").none(),
                  nb::sig("def fill(self, value: int | bytes, *, stream: object) -> None"),
                  "Fills with a byte (0 .. 255) or with a pattern of 1, 2 or 4 bytes.")
             .def_prop_ro("__cuda_array_interface__", cuda_array_interface,
                          nb::sig("def __cuda_array_interface__(self) -> dict[str, Any]"))
             .def("__dlpack__",
-                 [](nb::object self, nb::object stream, nb::object max_version, nb::object device, nb::object copy) {
-                     return export_dlpack(self, open(*instance<Buffer>(self.ptr())), stream, max_version, device, copy);
+                 [](const Buffer& self, nb::object stream, nb::object max_version, nb::object device, nb::object copy) {
+                     return export_dlpack(open(self), stream, max_version, device, copy);
                  },
                  nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
                  nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none(),
                  nb::sig("def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any"))
             .def("__dlpack_device__", [](const Buffer& self) { return dlpack_device(open(self)); })
-            .def("__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Buffer"))
+            .def("__enter__", [](nb::object self) { open(*instance<Buffer>(self.ptr())); return self; }, nb::sig("def __enter__(self) -> Buffer"))
             .def("__exit__", [](Buffer& self, nb::args) { close(self, nb::none()); },
                  nb::sig("def __exit__(self, *args: object) -> None"))
+            .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> str"))
             .def("__len__", [](const Buffer& self) { return self.size; })
             .def("__repr__", repr);
     Buffer::python_type = reinterpret_cast<PyTypeObject*>(type.ptr());

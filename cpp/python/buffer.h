@@ -12,13 +12,15 @@ namespace cudamod::python {
 struct Buffer {
     std::uint64_t address;
     std::size_t size;
-    int device;            // where it lies; -1: reachable from every device (pinned or managed memory)
-    bool host_accessible;
+    int device; // where it lies; -1: reachable from every device (pinned or managed memory)
+    bool managed;
     bool closed = false;
     handles::DeviceMemoryHandle memory; // empty for a foreign range
     nb::object owner;                   // keeps a foreign range alive
 
     bool reachable_from(int other) const { return device == other || device < 0; }
+
+    bool host_accessible() const { return device < 0; }
 
     static PyTypeObject* python_type;
     static const Buffer& of(PyObject* exact) { return *nb::inst_ptr<Buffer>(nb::handle(exact)); }

@@ -10,6 +10,8 @@
 #include "python/context.h"
 #include "python/event.h"
 #include "python/error.h"
+#include "python/gil_released.h"
+#include "python/integer_argument.h"
 #include "python/public_call.h"
 #include "python/stream.h"
 
@@ -83,10 +85,8 @@ std::pair<int, int> capability(const Device& self) {
 }
 
 nb::object compute_capability(const Device& self) {
-    static PyObject* type = nb::module_::import_("collections")
-                                .attr("namedtuple")("ComputeCapability", nb::make_tuple("major", "minor"))
-                                .release()
-                                .ptr();
+    // Imported at the first use: named tuples take a good part of what the import of this package may take.
+    static PyObject* type = nb::object(nb::module_::import_("cudamod.device").attr("ComputeCapability")).release().ptr();
     auto [major, minor] = capability(self);
     return nb::handle(type)(major, minor);
 }
@@ -123,7 +123,7 @@ void sync(const Device& self) {
     handles::ContextScope scope(handles::primary_context(self.ordinal));
     CUresult status;
     {
-        nb::gil_scoped_release unlocked;
+        GilReleased unlocked;
         status = driver::table.cuCtxSynchronize();
     }
     driver::check(status, "cuCtxSynchronize", [&] { return subject(self.ordinal); });
@@ -136,11 +136,20 @@ bool can_access_peer(const Device& self, nb::handle peer) {
     return answer;
 }
 
+void check_stream(const Device& self, const Stream& stream, const char* call) {
+    int runs_on = handles::box_of<handles::StreamBox>(open_handle(stream)).device;
+    if (runs_on == self.ordinal) return;
+    throw nb::value_error(
+        (std::string(call) + ": the stream runs on " + subject(runs_on) + ", not " + subject(self.ordinal)).c_str());
+}
+
 nb::object create_stream(const Device& self, nb::object foreign, nb::object options) {
     begin_public_call();
     if (foreign.is_none()) return new_stream(self.ordinal, options);
     if (!options.is_none()) throw nb::value_error("Device.create_stream: obj and options exclude each other");
-    return stream_argument(foreign);
+    nb::object stream = stream_argument(foreign);
+    check_stream(self, *instance<Stream>(stream.ptr()), "Device.create_stream");
+    return stream;
 }
 
 nb::object create_event(const Device& self, nb::object options) {
@@ -151,15 +160,13 @@ nb::object default_stream(const Device& self) {
     return make<Stream>(handles::default_stream(self.ordinal, false));
 }
 
-nb::object allocate(const Device& self, std::size_t size, nb::object stream) {
+nb::object allocate(const Device& self, nb::handle size_object, nb::object stream) {
     begin_public_call();
+    std::size_t size = size_argument(size_object, "Device.allocate: size");
     nb::object order = stream.is_none() ? default_stream(self) : stream_argument(stream);
     const Stream& on = *instance<Stream>(order.ptr());
-    if (handles::box_of<handles::StreamBox>(open_handle(on)).device != self.ordinal)
-        throw nb::value_error(("Device.allocate: the stream runs on " + subject(on.box().device) + ", not " +
-                               subject(self.ordinal))
-                                  .c_str());
-    return new_buffer(open_handle(on), size);
+    check_stream(self, on, "Device.allocate");
+    return new_buffer(on.handle, size);
 }
 
 nb::list all_devices() {
@@ -245,8 +252,9 @@ void bind_device(nb::module_& module) {
     nb::class_<DeviceProperties>(module, "DeviceProperties", nb::type_slots(properties_slots),
                                  "The driver's attributes of a device, by their names in lower case.")
         .def("__getattr__", property, nb::arg("name"))
+        .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> str"))
         .def("__dir__", property_names, nb::sig("def __dir__(self) -> list[str]"));
-    nb::class_<Device>(module, "Device", nb::type_slots(slots),
+    nb::class_<Device>(module, "Device", nb::type_slots(slots), nb::is_final(),
                        "A device. `Device()` is the current one (0 when there is none), `Device(n)` the n-th; the\n"
                        "same object each time. Raises ValueError when there is no such device.")
         .def_static("get_all_devices", all_devices, nb::sig("def get_all_devices() -> list[Device]"))
@@ -256,7 +264,7 @@ void bind_device(nb::module_& module) {
         .def_prop_ro("uuid", uuid)
         .def_prop_ro("pci_bus_id", pci_bus_id)
         .def_prop_ro("compute_capability", compute_capability,
-                     nb::sig("def compute_capability(self) -> ComputeCapability"))
+                     nb::sig("def compute_capability(self) -> cudamod.device.ComputeCapability"))
         .def_prop_ro("arch", arch, "The digits of the compute capability, such as '90'.")
         .def_prop_ro("properties", [](const Device& self) { return make<DeviceProperties>(self.ordinal); },
                      nb::sig("def properties(self) -> DeviceProperties"))
@@ -275,7 +283,7 @@ void bind_device(nb::module_& module) {
              "A new stream with `options` (StreamOptions or a dict), or the one that `obj` stands for.")
         .def("create_event", create_event, nb::arg("options") = nb::none(),
              nb::sig("def create_event(self, options: object = None) -> Event"))
-        .def("allocate", allocate, nb::arg("size"), nb::kw_only(), nb::arg("stream") = nb::none(),
+        .def("allocate", allocate, nb::arg("size").none(), nb::kw_only(), nb::arg("stream") = nb::none(),
              nb::sig("def allocate(self, size: int, *, stream: object = None) -> Buffer"),
              "`size` bytes of device memory, in the order of `stream` (the default stream without one).\n\n"
              "Raises CUDAError, which is a MemoryError too when memory is exhausted.")
@@ -288,7 +296,7 @@ void bind_device(nb::module_& module) {
                  const Device* o = instance<Device>(other.ptr());
                  return o && o->ordinal == self.ordinal;
              },
-             nb::arg("other"), nb::sig("def __eq__(self, other: object, /) -> bool"))
+             nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
         .def("__hash__", [](const Device& self) { return self.ordinal; })
         .def("__reduce__",
              [](const Device& self) {

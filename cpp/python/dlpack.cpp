@@ -5,6 +5,8 @@
 #include "handles/context.h"
 #include "handles/event.h"
 #include "python/dlpack_abi.h"
+#include "python/gil_released.h"
+#include "python/integer_argument.h"
 
 #include <memory>
 #include <optional>
@@ -15,15 +17,17 @@ namespace {
 
 using namespace dlpack;
 
-/// A tensor of the buffer's bytes and the Python object that it holds. `Managed` is one of DLPack's two.
+/// A tensor of the buffer's bytes and what their memory lives by: closing the buffer doesn't take it from the
+/// consumer. `Managed` is one of DLPack's two.
 template <class Managed>
 struct Export {
     Managed managed{};
     std::int64_t shape;
     std::int64_t stride = 1;
+    handles::DeviceMemoryHandle memory;
     PyObject* owner;
 
-    Export(nb::object self, const Buffer& buffer) : shape(static_cast<std::int64_t>(buffer.size)) {
+    explicit Export(const Buffer& buffer) : shape(static_cast<std::int64_t>(buffer.size)) {
         auto [type, id] = dlpack_device(buffer);
         managed.dl_tensor.data = reinterpret_cast<void*>(buffer.address);
         managed.dl_tensor.device = {type, id};
@@ -34,13 +38,14 @@ struct Export {
         if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) managed.version = {1, 0};
         managed.manager_ctx = this;
         managed.deleter = release;
-        owner = self.release().ptr();
+        memory = buffer.memory;
+        owner = nb::object(buffer.owner).release().ptr();
     }
 
     /// The consumer calls this from any thread, perhaps when the interpreter is gone.
     static void release(Managed* managed) {
         auto* self = static_cast<Export*>(managed->manager_ctx);
-        if (Py_IsInitialized()) {
+        if (Py_IsInitialized() && (!finalizing() || PyGILState_Check())) {
             PyGILState_STATE state = PyGILState_Ensure();
             Py_DECREF(self->owner);
             PyGILState_Release(state);
@@ -50,8 +55,8 @@ struct Export {
 };
 
 template <class Managed>
-nb::object capsule(nb::object self, const Buffer& buffer, const char* name, PyCapsule_Destructor unused) {
-    auto made = std::make_unique<Export<Managed>>(std::move(self), buffer);
+nb::object capsule(const Buffer& buffer, const char* name, PyCapsule_Destructor unused) {
+    auto made = std::make_unique<Export<Managed>>(buffer);
     PyObject* object = PyCapsule_New(&made->managed, name, unused);
     if (!object) {
         Export<Managed>::release(&made.release()->managed);
@@ -76,15 +81,13 @@ void release_unused_versioned(PyObject* object) {
 
 /// Lets the consumer's stream wait for the one that the memory was allocated on.
 void order(const Buffer& buffer, nb::handle stream) {
-    if (!buffer.memory) return;
     std::uintptr_t consumer = 1; // None stands for the legacy default stream
     if (!stream.is_none()) {
-        long long value = PyLong_AsLongLong(stream.ptr());
-        if (value == -1 && PyErr_Occurred()) throw nb::python_error();
-        if (value == -1) return; // the consumer wants no synchronisation
-        if (value <= 0) throw nb::value_error("__dlpack__: stream must be -1 or a positive handle");
-        consumer = static_cast<std::uintptr_t>(value);
+        if (stream.equal(nb::int_(-1))) return; // the consumer wants no synchronisation
+        consumer = raw_argument(stream, "__dlpack__: stream");
+        if (consumer == 0) throw nb::value_error("__dlpack__: stream must be -1 or a positive handle, not 0");
     }
+    if (!buffer.memory) return;
     const handles::StreamBox& producer =
         handles::box_of<handles::StreamBox>(handles::box_of<handles::DeviceMemoryBox>(buffer.memory).free_on);
     if (reinterpret_cast<std::uintptr_t>(producer.raw) == consumer) return;
@@ -99,23 +102,23 @@ void order(const Buffer& buffer, nb::handle stream) {
 
 std::pair<int, int> dlpack_device(const Buffer& buffer) {
     if (buffer.device >= 0) return {kDLCUDA, buffer.device};
-    return {kDLCUDAHost, 0};
+    return {buffer.managed ? kDLCUDAManaged : kDLCUDAHost, 0};
 }
 
-nb::object export_dlpack(nb::object self, const Buffer& buffer, nb::handle stream, nb::handle max_version,
-                         nb::handle device, nb::handle copy) {
-    if (!copy.is_none() && nb::cast<bool>(copy)) throw nb::buffer_error("__dlpack__: copy=True is not supported");
+nb::object export_dlpack(const Buffer& buffer, nb::handle stream, nb::handle max_version, nb::handle device,
+                         nb::handle copy) {
+    if (!copy.is_none() && nb::bool_(copy)) throw nb::buffer_error("__dlpack__: copy=True is not supported");
     if (!device.is_none()) {
         auto [type, id] = dlpack_device(buffer);
         if (!device.equal(nb::make_tuple(type, id)))
             throw nb::buffer_error("__dlpack__: the buffer can't be moved to another device");
     }
+    bool versioned =
+        !max_version.is_none() && int_argument(nb::object(max_version[0]), "__dlpack__: max_version[0]") >= 1;
     order(buffer, stream);
-    bool versioned = false;
-    if (!max_version.is_none()) versioned = nb::cast<int>(nb::handle(max_version)[0]) >= 1;
-    return versioned ? capsule<DLManagedTensorVersioned>(std::move(self), buffer, "dltensor_versioned",
-                                                         release_unused_versioned)
-                     : capsule<DLManagedTensor>(std::move(self), buffer, "dltensor", release_unused);
+    return versioned
+               ? capsule<DLManagedTensorVersioned>(buffer, "dltensor_versioned", release_unused_versioned)
+               : capsule<DLManagedTensor>(buffer, "dltensor", release_unused);
 }
 
 } // namespace cudamod::python

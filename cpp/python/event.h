@@ -3,6 +3,10 @@
 #include "handles/event.h"
 #include "python/instance.h"
 
+#include <cstddef>
+#include <functional>
+#include <utility>
+
 namespace cudamod::python {
 
 /// Python's `Event`. `handle` is empty once it is closed.
@@ -10,7 +14,11 @@ struct Event {
     handles::EventHandle handle;
     bool timing;
     bool blocking_sync;
+    std::size_t hash; // stays when it is closed
 
+    Event(handles::EventHandle open, bool timing_, bool blocking_sync_)
+        : handle(std::move(open)), timing(timing_), blocking_sync(blocking_sync_),
+          hash(std::hash<CUevent>()(*handle)) {}
     const handles::EventBox& box() const { return handles::box_of<handles::EventBox>(handle); }
 };
 

@@ -61,6 +61,13 @@ PyObject* refuse_new(PyTypeObject* type, PyObject*, PyObject*) {
     return nullptr;
 }
 
+/// `__reduce__` of a class whose objects belong to this process: without it pickle's oldest protocols write
+/// what can't be read again.
+inline nb::object refuse_pickling(nb::handle self) {
+    PyErr_Format(PyExc_TypeError, "cannot pickle '%s' object: it belongs to this process", Py_TYPE(self.ptr())->tp_name);
+    throw nb::python_error();
+}
+
 inline int ignore_init(PyObject*, PyObject*, PyObject*) { return 0; }
 
 } // namespace cudamod::python

@@ -8,6 +8,7 @@
 #include "launch/signature.h"
 #include "python/context.h"
 #include "python/device.h"
+#include "python/gil_released.h"
 #include "python/kernel_attributes.h"
 #include "python/kernel_occupancy.h"
 #include "python/launcher.h"
@@ -92,7 +93,7 @@ void load(const Kernel& self, nb::object where) {
         context = where.is_none() && handles::current_context() ? handles::current_context()
                                                                  : handles::primary_context(ordinal_of(where));
     std::shared_ptr<const launch::Kernel> kernel = self.shared;
-    nb::gil_scoped_release unlocked;
+    GilReleased unlocked;
     kernel->load(context);
 }
 

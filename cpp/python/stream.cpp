@@ -9,6 +9,8 @@
 #include "python/context.h"
 #include "python/device.h"
 #include "python/event.h"
+#include "python/gil_released.h"
+#include "python/integer_argument.h"
 #include "python/options.h"
 #include "python/public_call.h"
 
@@ -41,16 +43,20 @@ std::string subject(const handles::StreamHandle& stream) {
 
 /// Keeps the handle for a call that lets the interpreter lock go, and makes the stream's context current.
 template <class Call>
-void in_context(const Stream& self, const char* name, Call&& call) {
+void in_context(const Stream& self, const char* name, Call&& call, const handles::EventHandle& event = {}) {
     begin_public_call();
     handles::StreamHandle stream = open_handle(self);
     handles::ContextScope scope(handles::box_of<handles::StreamBox>(stream).context);
     CUresult status;
     {
-        nb::gil_scoped_release unlocked;
+        GilReleased unlocked;
         status = call(*stream);
     }
-    driver::check(status, name, [&] { return subject(stream); });
+    driver::check(status, name, [&] {
+        std::string text = subject(stream);
+        if (event) text += ", " + handles::describe("event", reinterpret_cast<std::uintptr_t>(*event));
+        return text;
+    });
 }
 
 void sync(const Stream& self) {
@@ -58,14 +64,18 @@ void sync(const Stream& self) {
 }
 
 nb::object record(const Stream& self, nb::object event, nb::object options) {
-    if (event.is_none()) event = new_event(open_handle(self) ? self.box().context : nullptr, self.box().device, options);
+    const handles::StreamBox& box = handles::box_of<handles::StreamBox>(open_handle(self));
+    if (event.is_none())
+        event = new_event(box.context, box.device, options);
+    else if (!options.is_none())
+        throw nb::value_error("Stream.record: event and options exclude each other");
     const Event* target = instance<Event>(event.ptr());
     if (!target) {
         PyErr_Format(PyExc_TypeError, "Stream.record: event must be an Event, not %s", Py_TYPE(event.ptr())->tp_name);
         throw nb::python_error();
     }
     handles::EventHandle keep = open_handle(*target);
-    in_context(self, "cuEventRecord", [&](CUstream s) { return driver::table.cuEventRecord(*keep, s); });
+    in_context(self, "cuEventRecord", [&](CUstream s) { return driver::table.cuEventRecord(*keep, s); }, keep);
     return event;
 }
 
@@ -76,7 +86,8 @@ void wait(const Stream& self, nb::object other) {
         event = record(*instance<Stream>(stream.ptr()), nb::none(), nb::none());
     }
     handles::EventHandle keep = open_handle(*instance<Event>(event.ptr()));
-    in_context(self, "cuStreamWaitEvent", [&](CUstream s) { return driver::table.cuStreamWaitEvent(s, *keep, 0); });
+    in_context(
+        self, "cuStreamWaitEvent", [&](CUstream s) { return driver::table.cuStreamWaitEvent(s, *keep, 0); }, keep);
 }
 
 bool is_nonblocking(const Stream& self) {
@@ -93,28 +104,27 @@ int priority(const Stream& self) {
 
 nb::object from_handle(nb::handle handle) {
     begin_public_call();
-    if (!PyLong_Check(handle.ptr()) || PyBool_Check(handle.ptr())) {
-        PyErr_Format(PyExc_TypeError, "Stream.from_handle: handle must be an int, not %s",
-                     Py_TYPE(handle.ptr())->tp_name);
-        throw nb::python_error();
-    }
-    unsigned long long value = PyLong_AsUnsignedLongLong(handle.ptr());
-    if (PyErr_Occurred()) {
-        PyErr_Clear();
-        PyErr_Format(PyExc_OverflowError, "Stream.from_handle: %S is not a handle (0 .. 2**64 - 1)", handle.ptr());
-        throw nb::python_error();
-    }
+    std::uint64_t value = raw_argument(handle, "Stream.from_handle: handle");
     return make<Stream>(handles::stream_from_raw(reinterpret_cast<CUstream>(value)));
 }
 
-nb::object from_protocol(nb::handle object) {
-    nb::object answer = nb::getattr(object, "__cuda_stream__");
+/// The attribute of an object, or none when it has none; other errors of a property pass.
+nb::object optional_attribute(nb::handle object, const char* name) {
+    PyObject* value = PyObject_GetAttrString(object.ptr(), name);
+    if (!value) {
+        if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw nb::python_error();
+        PyErr_Clear();
+    }
+    return nb::steal(value);
+}
+
+nb::object from_protocol(nb::handle object, nb::object answer) {
     if (PyCallable_Check(answer.ptr())) answer = answer();
     unsigned long long version = 0, value = 0;
     bool pair = PyTuple_Check(answer.ptr()) && PyTuple_GET_SIZE(answer.ptr()) == 2;
     if (pair) {
         PyObject *first = PyTuple_GET_ITEM(answer.ptr(), 0), *second = PyTuple_GET_ITEM(answer.ptr(), 1);
-        pair = PyLong_Check(first) && PyLong_Check(second);
+        pair = PyLong_Check(first) && PyLong_Check(second) && !PyBool_Check(first) && !PyBool_Check(second);
         if (pair) {
             version = PyLong_AsUnsignedLongLong(first);
             value = PyLong_AsUnsignedLongLong(second);
@@ -139,14 +149,13 @@ std::optional<unsigned long long> foreign_handle(nb::handle object) {
                             : name.starts_with("cupy.") ? "ptr"
                             : name.starts_with("numba") ? "handle"
                                                         : nullptr;
-    if (!attribute || !nb::hasattr(object, attribute)) return std::nullopt;
-    nb::object value = nb::getattr(object, attribute);
-    if (nb::hasattr(value, "value")) value = nb::getattr(value, "value"); // a ctypes handle
+    if (!attribute) return std::nullopt;
+    nb::object value = optional_attribute(object, attribute);
+    if (!value.is_valid()) return std::nullopt;
+    if (nb::object inner = optional_attribute(value, "value"); inner.is_valid()) value = inner; // a ctypes handle
     if (value.is_none()) return 0;
     if (!PyLong_Check(value.ptr())) return std::nullopt;
-    unsigned long long raw = PyLong_AsUnsignedLongLong(value.ptr());
-    if (PyErr_Occurred()) throw nb::python_error();
-    return raw;
+    return raw_argument(value, attribute);
 }
 
 bool equal(const Stream& self, nb::handle other) {
@@ -177,7 +186,8 @@ nb::object stream_argument(nb::handle object) {
     if (object.is_none())
         throw nb::type_error("stream is required and must not be None; pass device.default_stream explicitly to "
                              "use the default stream.");
-    if (nb::hasattr(object, "__cuda_stream__")) return from_protocol(object);
+    if (nb::object answer = optional_attribute(object, "__cuda_stream__"); answer.is_valid())
+        return from_protocol(object, std::move(answer));
     if (auto handle = foreign_handle(object))
         return make<Stream>(handles::stream_from_raw(reinterpret_cast<CUstream>(*handle)));
     PyErr_Format(PyExc_TypeError,
@@ -195,7 +205,7 @@ nb::object new_stream(int device, nb::handle options) {
         handles::ContextScope scope(handles::primary_context(device));
         int least = 0, greatest = 0;
         driver::check(driver::table.cuCtxGetStreamPriorityRange(&least, &greatest), "cuCtxGetStreamPriorityRange");
-        priority = nb::cast<int>(wanted);
+        priority = int_argument(wanted, "StreamOptions.priority");
         if (*priority > least || *priority < greatest)
             throw nb::value_error(("priority=" + std::to_string(*priority) + " is out of range [" +
                                    std::to_string(greatest) + ", " + std::to_string(least) + "]")
@@ -208,7 +218,7 @@ void bind_stream(nb::module_& module) {
     auto type =
         nb::class_<Stream>(module, "Stream", nb::type_slots(slots), nb::is_weak_referenceable(),
                            "A queue of work on a device. Shareable between threads.")
-            .def_static("from_handle", from_handle, nb::arg("handle"),
+            .def_static("from_handle", from_handle, nb::arg("handle").none(),
                         nb::sig("def from_handle(handle: int) -> Stream"),
                         "Wraps a CUstream that somebody else owns, or finds our own again. 0, 1 and 2 are the\n"
                         "default streams of the current device.\n\n"
@@ -232,13 +242,14 @@ void bind_stream(nb::module_& module) {
             .def("record", record, nb::arg("event") = nb::none(), nb::arg("options") = nb::none(),
                  nb::sig("def record(self, event: Event | None = None, options: object = None) -> Event"),
                  "Records `event`, or a new one made with `options`, after all work so far; answers it.")
-            .def("wait", wait, nb::arg("event_or_stream"),
+            .def("wait", wait, nb::arg("event_or_stream").none(),
                  nb::sig("def wait(self, event_or_stream: object) -> None"),
                  "Lets later work wait for an Event, or for all work so far in another stream.")
             .def("__cuda_stream__", [](const Stream& self) { open_handle(self); return std::pair(0, raw(self)); },
                  "The stream protocol: (0, handle).")
-            .def("__eq__", equal, nb::arg("other"), nb::sig("def __eq__(self, other: object, /) -> bool"))
-            .def("__hash__", [](const Stream& self) { return std::hash<std::uintptr_t>()(raw(self)); })
+            .def("__eq__", equal, nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
+            .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> str"))
+            .def("__hash__", [](const Stream& self) { return self.hash; })
             .def("__repr__", repr);
     Stream::python_type = reinterpret_cast<PyTypeObject*>(type.ptr());
 }

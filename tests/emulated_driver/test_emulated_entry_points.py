@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from emulated_driver_api import EmulatedDriver, Pointer, find_driver, run_script
 
-LIST = Path(__file__).parents[2] / "cpp" / "emulator" / "entry_points.def"
+LIST = Path(__file__).parents[2] / "cpp" / "emulator" / "entry_point_list.h"
 ROW = re.compile(r"^CUDAMOD_(ENTRY|REFUSED)\((\w+), (\d+), (\w+)\)$", re.MULTILINE)
 
 NOT_FOUND, NOT_SUPPORTED, NOT_INITIALIZED = 500, 801, 3

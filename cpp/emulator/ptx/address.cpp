@@ -11,14 +11,20 @@ using std::uint32_t, std::uint64_t;
 
 uint64_t window_of(WindowOf space) {
     switch (space) {
-    case WindowOf::Shared: case WindowOf::SharedCluster: return kSharedWindow;
-    case WindowOf::Local: return kLocalWindow;
-    case WindowOf::Param: return kParameterWindow;
-    default: return 0;
+    case WindowOf::Shared:
+    case WindowOf::SharedCluster:
+        return kSharedWindow;
+    case WindowOf::Local:
+        return kLocalWindow;
+    case WindowOf::Param:
+        return kParameterWindow;
+    default:
+        return 0;
     }
 }
 
-template <class F> void each(Warp& w, const Instruction& i, uint32_t mask, F apply) {
+template <class F>
+void each(Warp& w, const Instruction& i, uint32_t mask, F apply) {
     auto* d = w.at<uint64_t>(i.slots[0]);
     const auto* a = w.at<uint64_t>(i.slots[1]);
     for (unsigned l = 0; l < kLanes; ++l) {
@@ -32,7 +38,7 @@ uint32_t rank_of(const Warp& w, uint64_t offset) {
     return part == 0 ? w.block->rank : part - 1;
 }
 
-}  // namespace
+} // namespace
 
 void to_generic(Warp& w, const Instruction& i, uint32_t mask) {
     const uint64_t window = window_of(static_cast<WindowOf>(i.extra));
@@ -52,10 +58,21 @@ void is_in_space(Warp& w, const Instruction& i, uint32_t mask) {
         bool inside = false;
         const bool constant = w.worker->is_constant(a[l]);
         switch (space) {
-        case WindowOf::Global: inside = (a[l] < kFirstWindow || in_window(a[l], kHeapWindow) || in_window(a[l], kWorkspaceWindow)) && !constant; break;
-        case WindowOf::Constant: inside = constant; break;
-        case WindowOf::Shared: inside = in_window(a[l], kSharedWindow) && a[l] - kSharedWindow < (1u << kClusterRankShift); break;
-        default: inside = in_window(a[l], window_of(space)); break;
+        case WindowOf::Global:
+            inside = (a[l] < kFirstWindow || in_window(a[l], kHeapWindow) ||
+                      in_window(a[l], kWorkspaceWindow)) &&
+                     !constant;
+            break;
+        case WindowOf::Constant:
+            inside = constant;
+            break;
+        case WindowOf::Shared:
+            inside =
+                in_window(a[l], kSharedWindow) && a[l] - kSharedWindow < (1u << kClusterRankShift);
+            break;
+        default:
+            inside = in_window(a[l], window_of(space));
+            break;
         }
         result |= inside ? 1u << l : 0u;
     }
@@ -96,11 +113,13 @@ void copy_async(Warp& w, const Instruction& i, uint32_t mask) {
     const auto* wanted = i.slots[0] == kNoSlot ? nullptr : w.at<uint32_t>(i.slots[0]);
     for (unsigned l = 0; l < kLanes; ++l) {
         if ((mask >> l & 1) == 0) continue;
-        std::byte* target = w.worker->find_shared(w, i, l, to[l] + static_cast<uint64_t>(i.immediate), i.extra);
+        std::byte* target =
+            w.worker->find_shared(w, i, l, to[l] + static_cast<uint64_t>(i.immediate), i.extra);
         const uint32_t bytes = wanted == nullptr ? i.extra : std::min(wanted[l], i.extra);
-        if (bytes != 0) std::memcpy(target, w.worker->find_global(w, i, l, from[l], i.extra, false), bytes);
+        if (bytes != 0)
+            std::memcpy(target, w.worker->find_global(w, i, l, from[l], i.extra, false), bytes);
         std::memset(target + bytes, 0, i.extra - bytes);
     }
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -12,21 +12,53 @@ namespace {
 
 using std::uint16_t, std::uint32_t, std::uint64_t;
 
-template <class T> struct Add {
-    static T apply(T old, T b, T) { return static_cast<T>(static_cast<std::make_unsigned_t<T>>(old) + static_cast<std::make_unsigned_t<T>>(b)); }
+template <class T>
+struct Add {
+    static T apply(T old, T b, T) {
+        return static_cast<T>(static_cast<std::make_unsigned_t<T>>(old) +
+                              static_cast<std::make_unsigned_t<T>>(b));
+    }
 };
-template <class T> struct And { static T apply(T old, T b, T) { return old & b; } };
-template <class T> struct Or { static T apply(T old, T b, T) { return old | b; } };
-template <class T> struct Xor { static T apply(T old, T b, T) { return old ^ b; } };
-template <class T> struct Exch { static T apply(T, T b, T) { return b; } };
-template <class T> struct Cas { static T apply(T old, T b, T c) { return old == b ? c : old; } };
-template <class T> struct Min { static T apply(T old, T b, T) { return std::min(old, b); } };
-template <class T> struct Max { static T apply(T old, T b, T) { return std::max(old, b); } };
-template <class T> struct Inc { static T apply(T old, T b, T) { return old >= b ? 0 : old + 1; } };
-template <class T> struct Dec { static T apply(T old, T b, T) { return old == 0 || old > b ? b : old - 1; } };
+template <class T>
+struct And {
+    static T apply(T old, T b, T) { return old & b; }
+};
+template <class T>
+struct Or {
+    static T apply(T old, T b, T) { return old | b; }
+};
+template <class T>
+struct Xor {
+    static T apply(T old, T b, T) { return old ^ b; }
+};
+template <class T>
+struct Exch {
+    static T apply(T, T b, T) { return b; }
+};
+template <class T>
+struct Cas {
+    static T apply(T old, T b, T c) { return old == b ? c : old; }
+};
+template <class T>
+struct Min {
+    static T apply(T old, T b, T) { return std::min(old, b); }
+};
+template <class T>
+struct Max {
+    static T apply(T old, T b, T) { return std::max(old, b); }
+};
+template <class T>
+struct Inc {
+    static T apply(T old, T b, T) { return old >= b ? 0 : old + 1; }
+};
+template <class T>
+struct Dec {
+    static T apply(T old, T b, T) { return old == 0 || old > b ? b : old - 1; }
+};
 
 /// Single precision in global memory flushes denormals; in shared memory it does not.
-template <bool Flush> struct AddSingle {
+template <bool Flush>
+struct AddSingle {
     static uint32_t apply(uint32_t old, uint32_t b, uint32_t) {
         using namespace baseline;
         return bits(out<Flush>(in<Flush>(single(old)) + in<Flush>(single(b))));
@@ -37,80 +69,109 @@ struct AddDouble {
         return std::bit_cast<uint64_t>(std::bit_cast<double>(old) + std::bit_cast<double>(b));
     }
 };
-template <bool Bfloat> struct AddHalf {
+template <bool Bfloat>
+struct AddHalf {
     static uint16_t apply(uint16_t old, uint16_t b, uint16_t) {
         using namespace baseline;
-        if (Bfloat) return to_bfloat(static_cast<double>(bfloat_value(old)) + static_cast<double>(bfloat_value(b)));
+        if (Bfloat)
+            return to_bfloat(static_cast<double>(bfloat_value(old)) +
+                             static_cast<double>(bfloat_value(b)));
         return to_half(static_cast<double>(half_value(old)) + static_cast<double>(half_value(b)));
     }
 };
-template <bool Bfloat> struct AddHalves {
+template <bool Bfloat>
+struct AddHalves {
     static uint32_t apply(uint32_t old, uint32_t b, uint32_t) {
-        const auto part = [](uint32_t x, unsigned n) { return static_cast<uint16_t>(x >> (16 * n)); };
+        const auto part = [](uint32_t x, unsigned n) {
+            return static_cast<uint16_t>(x >> (16 * n));
+        };
         return static_cast<uint32_t>(AddHalf<Bfloat>::apply(part(old, 1), part(b, 1), 0)) << 16 |
                AddHalf<Bfloat>::apply(part(old, 0), part(b, 0), 0);
     }
 };
 
-template <Where S> std::byte* locate(Warp& w, const Instruction& i, unsigned l, uint64_t address, uint32_t size) {
+template <Where S>
+std::byte* locate(Warp& w, const Instruction& i, unsigned l, uint64_t address, uint32_t size) {
     if constexpr (S == Where::Shared) return w.worker->find_shared(w, i, l, address, size);
     const Window& window = w.worker->windows[i.cache];
-    if (address % size == 0 && address >= window.begin && address < window.end && window.end - address >= size) {
+    if (address % size == 0 && address >= window.begin && address < window.end &&
+        window.end - address >= size) {
         return window.host + (address - window.begin);
     }
     if constexpr (S == Where::Generic) return w.worker->find_generic(w, i, l, address, size, true);
     return w.worker->find_global(w, i, l, address, size, true);
 }
 
-template <class F, class T, Where S> void atomic(Warp& w, const Instruction& i, uint32_t mask) {
+template <class F, class T, Where S>
+void atomic(Warp& w, const Instruction& i, uint32_t mask) {
     const auto* base = w.at<uint64_t>(i.slots[kAddressSlot]);
     T* d = i.slots[0] == kNoSlot ? nullptr : w.at<T>(i.slots[0]);
     const T* b = w.at<T>(i.slots[1]);
     const T* c = i.slots[2] == kNoSlot ? b : w.at<T>(i.slots[2]);
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
         const auto l = static_cast<unsigned>(__builtin_ctz(rest));
-        auto* at = reinterpret_cast<T*>(locate<S>(w, i, l, base[l] + static_cast<uint64_t>(i.immediate), sizeof(T)));
+        auto* at = reinterpret_cast<T*>(
+            locate<S>(w, i, l, base[l] + static_cast<uint64_t>(i.immediate), sizeof(T)));
         T old = __atomic_load_n(at, __ATOMIC_RELAXED);
         T desired = F::apply(old, b[l], c[l]);
-        while (!__atomic_compare_exchange_n(at, &old, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+        while (!__atomic_compare_exchange_n(at, &old, desired, false, __ATOMIC_SEQ_CST,
+                                            __ATOMIC_RELAXED)) {
             desired = F::apply(old, b[l], c[l]);
         }
         if (d != nullptr) d[l] = old;
     }
 }
 
-template <class F, class T> Handler at(Where where) {
+template <class F, class T>
+Handler at(Where where) {
     switch (where) {
-    case Where::Global: return &atomic<F, T, Where::Global>;
-    case Where::Shared: return &atomic<F, T, Where::Shared>;
-    default: return &atomic<F, T, Where::Generic>;
+    case Where::Global:
+        return &atomic<F, T, Where::Global>;
+    case Where::Shared:
+        return &atomic<F, T, Where::Shared>;
+    default:
+        return &atomic<F, T, Where::Generic>;
     }
 }
 
-template <template <class> class F> Handler integer(Type type, Where where) {
+template <template <class> class F>
+Handler integer(Type type, Where where) {
     switch (type) {
-    case Type::B16: return at<F<uint16_t>, uint16_t>(where);
-    case Type::S32: return at<F<std::int32_t>, std::int32_t>(where);
-    case Type::S64: return at<F<std::int64_t>, std::int64_t>(where);
-    case Type::U64: case Type::B64: return at<F<uint64_t>, uint64_t>(where);
-    default: return at<F<uint32_t>, uint32_t>(where);
+    case Type::B16:
+        return at<F<uint16_t>, uint16_t>(where);
+    case Type::S32:
+        return at<F<std::int32_t>, std::int32_t>(where);
+    case Type::S64:
+        return at<F<std::int64_t>, std::int64_t>(where);
+    case Type::U64:
+    case Type::B64:
+        return at<F<uint64_t>, uint64_t>(where);
+    default:
+        return at<F<uint32_t>, uint32_t>(where);
     }
 }
 
 Handler add(Type type, Where where) {
     switch (type) {
     case Type::F32:
-        return where == Where::Shared ? at<AddSingle<false>, uint32_t>(where) : at<AddSingle<true>, uint32_t>(where);
-    case Type::F64: return at<AddDouble, uint64_t>(where);
-    case Type::F16: return at<AddHalf<false>, uint16_t>(where);
-    case Type::BF16: return at<AddHalf<true>, uint16_t>(where);
-    case Type::F16x2: return at<AddHalves<false>, uint32_t>(where);
-    case Type::BF16x2: return at<AddHalves<true>, uint32_t>(where);
-    default: return integer<Add>(type, where);
+        return where == Where::Shared ? at<AddSingle<false>, uint32_t>(where)
+                                      : at<AddSingle<true>, uint32_t>(where);
+    case Type::F64:
+        return at<AddDouble, uint64_t>(where);
+    case Type::F16:
+        return at<AddHalf<false>, uint16_t>(where);
+    case Type::BF16:
+        return at<AddHalf<true>, uint16_t>(where);
+    case Type::F16x2:
+        return at<AddHalves<false>, uint32_t>(where);
+    case Type::BF16x2:
+        return at<AddHalves<true>, uint32_t>(where);
+    default:
+        return integer<Add>(type, where);
     }
 }
 
-}  // namespace
+} // namespace
 
 Handler select_atomic(const Form& form, Where where) {
     const Type type = form.type();
@@ -122,7 +183,8 @@ Handler select_atomic(const Form& form, Where where) {
     if (form.has("cas")) return integer<Cas>(type, where);
     if (form.has("min")) return integer<Min>(type, where);
     if (form.has("max")) return integer<Max>(type, where);
-    return form.has("inc") ? at<Inc<uint32_t>, uint32_t>(where) : at<Dec<uint32_t>, uint32_t>(where);
+    return form.has("inc") ? at<Inc<uint32_t>, uint32_t>(where)
+                           : at<Dec<uint32_t>, uint32_t>(where);
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -9,7 +9,8 @@ unsigned chosen(Warp& w, const Instruction& i, std::uint32_t mask, std::uint32_t
     const auto lane = static_cast<unsigned>(__builtin_ctz(mask));
     const std::uint32_t number = w.at<std::uint32_t>(i.slots[1])[lane];
     if (number >= kBarriers) {
-        w.fault(FaultKind::IllegalInstruction, i, lane, "barrier " + std::to_string(number) + " does not exist");
+        w.fault(FaultKind::IllegalInstruction, i, lane,
+                "barrier " + std::to_string(number) + " does not exist");
     }
     expected = i.slots[2] == kNoSlot ? 0 : w.at<std::uint32_t>(i.slots[2])[lane];
     if (i.slots[2] != kNoSlot && (expected == 0 || expected % kLanes != 0)) {
@@ -23,11 +24,13 @@ std::uint32_t same_barrier(Warp& w, const Instruction& i, std::uint32_t mask) {
     const auto* numbers = w.at<std::uint32_t>(i.slots[1]);
     const auto lane = static_cast<unsigned>(__builtin_ctz(mask));
     std::uint32_t same = 0;
-    for (unsigned l = 0; l < kLanes; ++l) same |= numbers[l] == numbers[lane] ? 1u << l : 0u;
+    for (unsigned l = 0; l < kLanes; ++l)
+        same |= numbers[l] == numbers[lane] ? 1u << l : 0u;
     return mask & same;
 }
 
-template <bool Reduce> void synchronize(Warp& w, const Instruction& i, std::uint32_t mask) {
+template <bool Reduce>
+void synchronize(Warp& w, const Instruction& i, std::uint32_t mask) {
     w.separate(mask, w.pc);
     w.separate(same_barrier(w, i, mask), &i);
     mask = w.active;
@@ -51,7 +54,8 @@ void arrive(Warp& w, const Instruction& i, std::uint32_t mask) {
     Barrier& barrier = w.block->barriers[number];
     barrier.in_use = true;
     barrier.expected = expected;
-    barrier.arrived += mask == w.live ? kLanes : static_cast<std::uint32_t>(__builtin_popcount(mask));
+    barrier.arrived +=
+        mask == w.live ? kLanes : static_cast<std::uint32_t>(__builtin_popcount(mask));
     w.block->check_barrier(number);
 }
 
@@ -73,7 +77,7 @@ void cluster_wait(Warp& w, const Instruction& i, std::uint32_t mask) {
     w.wait(i, GroupState::AtClusterBarrier, 0, 0);
 }
 
-}  // namespace
+} // namespace
 
 Handler select_barrier(const Form& form) {
     if (form.has("cluster")) return form.has("arrive") ? &cluster_arrive : &cluster_wait;
@@ -81,4 +85,4 @@ Handler select_barrier(const Form& form) {
     return form.has("red") ? &synchronize<true> : &synchronize<false>;
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -18,11 +18,12 @@ void deliver(const Group& group, const Barrier& barrier) {
     }
 }
 
-}  // namespace
+} // namespace
 
 std::uint32_t Block::live_threads() const {
     std::uint32_t count = 0;
-    for (const auto& warp : warps) count += static_cast<std::uint32_t>(__builtin_popcount(warp->live));
+    for (const auto& warp : warps)
+        count += static_cast<std::uint32_t>(__builtin_popcount(warp->live));
     return count;
 }
 
@@ -38,9 +39,11 @@ void Block::check_barrier(unsigned number) {
         if (here == 0) continue;
         threads += static_cast<std::uint32_t>(__builtin_popcount(here));
         // A whole warp counts as 32 threads, even where the block's last one is smaller.
-        waiting += here == warp->live ? kLanes : static_cast<std::uint32_t>(__builtin_popcount(here));
+        waiting +=
+            here == warp->live ? kLanes : static_cast<std::uint32_t>(__builtin_popcount(here));
     }
-    const bool complete = barrier.expected == 0 ? threads >= live_threads() : waiting >= barrier.expected;
+    const bool complete =
+        barrier.expected == 0 ? threads >= live_threads() : waiting >= barrier.expected;
     if (!complete) return;
     for (const auto& warp : warps) {
         for (Group& group : warp->groups()) {
@@ -64,7 +67,8 @@ void Cluster::check_barrier() {
     for (const Block* block : blocks) {
         for (const auto& warp : block->warps) {
             live += static_cast<std::uint32_t>(__builtin_popcount(warp->live));
-            arrived += static_cast<std::uint32_t>(__builtin_popcount(warp->live & warp->cluster_arrived));
+            arrived +=
+                static_cast<std::uint32_t>(__builtin_popcount(warp->live & warp->cluster_arrived));
         }
     }
     if (arrived < live) return;
@@ -79,4 +83,4 @@ void Cluster::check_barrier() {
     }
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

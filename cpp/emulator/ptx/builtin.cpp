@@ -11,20 +11,29 @@ namespace {
 
 class Call {
   public:
-    Call(Warp& w, const Instruction& i, const CallSite& site, unsigned lane) : w_(w), i_(i), site_(site), lane_(lane) {}
+    Call(Warp& w, const Instruction& i, const CallSite& site, unsigned lane)
+        : w_(w), i_(i), site_(site), lane_(lane) {}
 
-    template <class T> T argument(std::size_t n) const {
+    template <class T>
+    T argument(std::size_t n) const {
         T value{};
-        std::memcpy(&value, place(site_.arguments[n]), std::min<std::size_t>(sizeof value, site_.arguments[n].size));
+        std::memcpy(&value, place(site_.arguments[n]),
+                    std::min<std::size_t>(sizeof value, site_.arguments[n].size));
         return value;
     }
-    template <class T> void result(T value) const {
-        if (site_.results.empty() || (site_.results[0].in_register && site_.results[0].place == kNoSlot)) return;
-        std::memcpy(place(site_.results[0]), &value, std::min<std::size_t>(sizeof value, site_.results[0].size));
+    template <class T>
+    void result(T value) const {
+        if (site_.results.empty() ||
+            (site_.results[0].in_register && site_.results[0].place == kNoSlot))
+            return;
+        std::memcpy(place(site_.results[0]), &value,
+                    std::min<std::size_t>(sizeof value, site_.results[0].size));
     }
-    template <class T> T read(std::uint64_t address) const {
+    template <class T>
+    T read(std::uint64_t address) const {
         T value{};
-        std::memcpy(&value, w_.worker->find_generic(w_, i_, lane_, address, sizeof value, false), sizeof value);
+        std::memcpy(&value, w_.worker->find_generic(w_, i_, lane_, address, sizeof value, false),
+                    sizeof value);
         return value;
     }
     std::string text(std::uint64_t address) const {
@@ -41,9 +50,11 @@ class Call {
   private:
     std::byte* place(const Transfer& transfer) const {
         if (!transfer.in_register) {
-            return w_.local + std::size_t{lane_} * w_.local_stride + w_.frame->local_base + transfer.place;
+            return w_.local + std::size_t{lane_} * w_.local_stride + w_.frame->local_base +
+                   transfer.place;
         }
-        return w_.bases[transfer.place & kConstantBit] + (transfer.place & ~kConstantBit) + std::size_t{lane_} * transfer.size;
+        return w_.bases[transfer.place & kConstantBit] + (transfer.place & ~kConstantBit) +
+               std::size_t{lane_} * transfer.size;
     }
 
     Warp& w_;
@@ -54,15 +65,17 @@ class Call {
 
 /// One conversion of a printf format.
 struct Conversion {
-    std::string spec;     ///< "%-8.3"
-    bool wide = false;    ///< 64-bit integer
+    std::string spec;  ///< "%-8.3"
+    bool wide = false; ///< 64-bit integer
     char letter = 0;
 };
 
-template <class... T> std::string formatted(const std::string& spec, T... values) {
+template <class... T>
+std::string formatted(const std::string& spec, T... values) {
     char buffer[512];
     const int length = std::snprintf(buffer, sizeof buffer, spec.c_str(), values...);
-    if (length < static_cast<int>(sizeof buffer)) return std::string(buffer, static_cast<std::size_t>(std::max(length, 0)));
+    if (length < static_cast<int>(sizeof buffer))
+        return std::string(buffer, static_cast<std::size_t>(std::max(length, 0)));
     std::string large(static_cast<std::size_t>(length) + 1, '\0');
     std::snprintf(large.data(), large.size(), spec.c_str(), values...);
     large.pop_back();
@@ -88,7 +101,8 @@ class Formatter {
     int conversions() const { return count_; }
 
   private:
-    template <class T> T take() {
+    template <class T>
+    T take() {
         next_ = (next_ + sizeof(T) - 1) / sizeof(T) * sizeof(T);
         const T value = call_.read<T>(next_);
         next_ += sizeof(T);
@@ -115,7 +129,9 @@ class Formatter {
         const std::size_t start = at++;
         Conversion c;
         c.spec = "%";
-        while (at < format_.size() && std::strchr("-+ #0", format_[at]) != nullptr && c.spec.size() < 8) c.spec += format_[at++];
+        while (at < format_.size() && std::strchr("-+ #0", format_[at]) != nullptr &&
+               c.spec.size() < 8)
+            c.spec += format_[at++];
         number(at, c);
         if (at < format_.size() && format_[at] == '.') {
             c.spec += '.';
@@ -134,19 +150,41 @@ class Formatter {
         if (c.letter == '%') return out_ += '%', true;
         ++count_;
         switch (c.letter) {
-        case 'd': case 'i':
-            out_ += formatted(c.spec + "lld", c.wide ? take<long long>() : static_cast<long long>(take<int>()));
+        case 'd':
+        case 'i':
+            out_ += formatted(c.spec + "lld",
+                              c.wide ? take<long long>() : static_cast<long long>(take<int>()));
             return true;
-        case 'u': case 'o': case 'x': case 'X':
-            out_ += formatted(c.spec + "ll" + c.letter, c.wide ? take<unsigned long long>() : static_cast<unsigned long long>(take<unsigned>()));
+        case 'u':
+        case 'o':
+        case 'x':
+        case 'X':
+            out_ += formatted(c.spec + "ll" + c.letter,
+                              c.wide ? take<unsigned long long>()
+                                     : static_cast<unsigned long long>(take<unsigned>()));
             return true;
-        case 'c': out_ += formatted(c.spec + 'c', take<int>()); return true;
-        case 'p': out_ += formatted(c.spec + 'p', reinterpret_cast<void*>(take<std::uint64_t>())); return true;
-        case 's': out_ += formatted(c.spec + 's', call_.text(take<std::uint64_t>()).c_str()); return true;
-        case 'e': case 'E': case 'f': case 'F': case 'g': case 'G': case 'a': case 'A':
+        case 'c':
+            out_ += formatted(c.spec + 'c', take<int>());
+            return true;
+        case 'p':
+            out_ += formatted(c.spec + 'p', reinterpret_cast<void*>(take<std::uint64_t>()));
+            return true;
+        case 's':
+            out_ += formatted(c.spec + 's', call_.text(take<std::uint64_t>()).c_str());
+            return true;
+        case 'e':
+        case 'E':
+        case 'f':
+        case 'F':
+        case 'g':
+        case 'G':
+        case 'a':
+        case 'A':
             out_ += formatted(c.spec + c.letter, take<double>());
             return true;
-        default: --count_; return false;
+        default:
+            --count_;
+            return false;
         }
     }
 
@@ -158,7 +196,8 @@ class Formatter {
 };
 
 void print(const Call& call, Grid& grid) {
-    Formatter formatter(call, call.text(call.argument<std::uint64_t>(0)), call.argument<std::uint64_t>(1));
+    Formatter formatter(call, call.text(call.argument<std::uint64_t>(0)),
+                        call.argument<std::uint64_t>(1));
     const std::string text = formatter.run();
     if (grid.print) {
         const std::lock_guard lock(grid.print_mutex);
@@ -167,7 +206,7 @@ void print(const Call& call, Grid& grid) {
     call.result(formatter.conversions());
 }
 
-}  // namespace
+} // namespace
 
 void call_builtin(Warp& w, const Instruction& i, std::uint32_t mask) {
     Grid& grid = w.worker->grid;
@@ -176,20 +215,26 @@ void call_builtin(Warp& w, const Instruction& i, std::uint32_t mask) {
         const auto lane = static_cast<unsigned>(__builtin_ctz(rest));
         const Call call(w, i, site, lane);
         switch (site.builtin) {
-        case Builtin::Printf: print(call, grid); break;
-        case Builtin::Malloc: call.result(DeviceHeap::instance().allocate(call.argument<std::uint64_t>(0))); break;
+        case Builtin::Printf:
+            print(call, grid);
+            break;
+        case Builtin::Malloc:
+            call.result(DeviceHeap::instance().allocate(call.argument<std::uint64_t>(0)));
+            break;
         case Builtin::Free:
             if (!DeviceHeap::instance().release(call.argument<std::uint64_t>(0))) {
-                w.fault(FaultKind::IllegalAddress, i, lane, "free of memory that malloc did not give, or that is free already");
+                w.fault(FaultKind::IllegalAddress, i, lane,
+                        "free of memory that malloc did not give, or that is free already");
             }
             break;
         default:
             w.fault(FaultKind::Assert, i, lane,
-                    call.text(call.argument<std::uint64_t>(1)) + ":" + std::to_string(call.argument<std::uint32_t>(2)) + ": " +
+                    call.text(call.argument<std::uint64_t>(1)) + ":" +
+                        std::to_string(call.argument<std::uint32_t>(2)) + ": " +
                         call.text(call.argument<std::uint64_t>(3)) + ": assertion `" +
                         call.text(call.argument<std::uint64_t>(0)) + "` failed");
         }
     }
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

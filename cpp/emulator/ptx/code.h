@@ -1,8 +1,8 @@
 /// The executable form of a module.
 ///
-/// Registers are arrays of 32 lanes of their own width in a frame's register file; a predicate is one
-/// 32-bit mask. Immediates, and addresses known at launch, are arrays of the same shape in a pool of
-/// constants, so that instructions see registers only.
+/// Registers are arrays of 32 lanes of their own width in a frame's register file; a predicate is
+/// one 32-bit mask. Immediates, and addresses known at launch, are arrays of the same shape in a
+/// pool of constants, so that instructions see registers only.
 #pragma once
 
 #include "emulator/ptx/program.h"
@@ -32,47 +32,48 @@ constexpr Slot kConstantBit = 1;
 
 struct Instruction {
     Handler handler = nullptr;
-    Slot guard = kNoSlot;            ///< predicate
-    std::uint32_t guard_xor = 0;     ///< all ones: @!p
+    Slot guard = kNoSlot;        ///< predicate
+    std::uint32_t guard_xor = 0; ///< all ones: @!p
     std::array<Slot, 10> slots{kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot,
                                kNoSlot, kNoSlot, kNoSlot, kNoSlot, kNoSlot};
-    std::int64_t immediate = 0;      ///< displacement, branch target, small settings
-    std::uint32_t extra = 0;         ///< of the family: call site, table, special register ...
-    std::uint32_t source = 0;        ///< index into Code::sources
-    std::uint32_t cache = 0;         ///< memory instructions: index of the worker's window
+    std::int64_t immediate = 0; ///< displacement, branch target, small settings
+    std::uint32_t extra = 0;    ///< of the family: call site, table, special register ...
+    std::uint32_t source = 0;   ///< index into Code::sources
+    std::uint32_t cache = 0;    ///< memory instructions: index of the worker's window
 };
 
 struct SourceLine {
     int line = 0;
-    std::uint32_t begin = 0, length = 0;  ///< in Code::text
+    std::uint32_t begin = 0, length = 0; ///< in Code::text
 };
 
 /// A constant whose value is known at launch only.
 struct Patch {
     enum class Kind : std::uint8_t { Variable, Shared, DynamicShared };
     Kind kind = Kind::Variable;
-    std::uint32_t offset = 0;  ///< in Code::constants, of a 64-bit lane array
-    std::uint32_t index = 0;   ///< Program::variables() or Code::shared
+    std::uint32_t offset = 0; ///< in Code::constants, of a 64-bit lane array
+    std::uint32_t index = 0;  ///< Program::variables() or Code::shared
     std::int64_t addend = 0;
-    bool generic = false;      ///< the generic address of a shared variable
+    bool generic = false; ///< the generic address of a shared variable
 };
 
 struct SharedVariable {
     std::string name;
     std::uint32_t size = 0, alignment = 1;
-    bool dynamic = false;  ///< extern: begins after the static ones
+    bool dynamic = false; ///< extern: begins after the static ones
 };
 
 enum class Builtin : std::uint8_t { None, Printf, Malloc, Free, AssertFail };
 
-/// One side of a value that a call hands over: local memory (offset from the frame's base) or a register.
+/// One side of a value that a call hands over: local memory (offset from the frame's base) or a
+/// register.
 struct Transfer {
     std::uint32_t place = 0, size = 0;
-    bool in_register = false;  ///< place is a Slot; kNoSlot: the value is dropped
+    bool in_register = false; ///< place is a Slot; kNoSlot: the value is dropped
 };
 
 struct CallSite {
-    std::uint32_t function = 0;  ///< Code::functions, when the call is direct
+    std::uint32_t function = 0; ///< Code::functions, when the call is direct
     Builtin builtin = Builtin::None;
     std::vector<Transfer> arguments, results;
 };
@@ -80,22 +81,22 @@ struct CallSite {
 struct FunctionCode {
     std::string name;
     bool is_entry = false;
-    std::vector<Instruction> instructions;  ///< ends with a ret
+    std::vector<Instruction> instructions; ///< ends with a ret
     std::uint32_t register_bytes = 0;
     std::uint32_t local_bytes = 0;          ///< frame: variables, formal parameters, call arguments
     std::uint32_t local_variable_bytes = 0; ///< of .local variables alone
     Slot frame_base = kNoSlot;              ///< 64-bit register holding the frame's local address
     std::vector<Transfer> parameters;       ///< callee side of what calls hand in
     std::vector<Transfer> results;
-    std::vector<std::uint32_t> shared;      ///< Code::shared used here, directly
-    std::vector<std::uint32_t> calls;       ///< functions called directly
+    std::vector<std::uint32_t> shared; ///< Code::shared used here, directly
+    std::vector<std::uint32_t> calls;  ///< functions called directly
     bool indirect_calls = false;
 };
 
 /// What one entry needs at launch.
 struct EntryCode {
     std::uint32_t function = 0;
-    std::vector<std::uint32_t> shared_offsets;  ///< per Code::shared; ~0u: not used by this entry
+    std::vector<std::uint32_t> shared_offsets; ///< per Code::shared; ~0u: not used by this entry
     std::uint32_t static_shared = 0, dynamic_alignment = 1;
     bool explicit_cluster = false;
 };
@@ -108,12 +109,12 @@ struct Code {
     std::vector<EntryCode> entry_codes;
     std::vector<FunctionCode> functions;
     std::vector<SourceLine> sources;
-    std::vector<std::uint64_t> constants;  ///< the pool, in 8-byte words
+    std::vector<std::uint64_t> constants; ///< the pool, in 8-byte words
     std::vector<Patch> patches;
     std::vector<SharedVariable> shared;
     std::vector<CallSite> calls;
-    std::vector<std::vector<std::uint32_t>> branch_tables;  ///< instruction indices
+    std::vector<std::vector<std::uint32_t>> branch_tables; ///< instruction indices
     std::uint32_t memory_instructions = 0;
 };
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

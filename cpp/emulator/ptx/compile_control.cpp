@@ -13,11 +13,15 @@ void FunctionCompiler::control(const Form& form, const syntax::Instruction& synt
     if (form.is("bra")) {
         const std::uint32_t label = label_index(syntax.operands[0]);
         result.handler = &branch;
-        fixups_.push_back({static_cast<std::uint32_t>(function_.instructions.size()), label, line_});
+        fixups_.push_back(
+            {static_cast<std::uint32_t>(function_.instructions.size()), label, line_});
     } else if (form.is("brx")) {
         result.slots[0] = source(syntax.operands[0], Type::U32);
-        const Symbol* symbol = syntax.operands[1].kind == Operand::Kind::Name ? find(syntax.operands[1].name) : nullptr;
-        if (symbol == nullptr || symbol->kind != Symbol::Kind::Targets) fail("brx.idx needs a label of .branchtargets");
+        const Symbol* symbol = syntax.operands[1].kind == Operand::Kind::Name
+                                   ? find(syntax.operands[1].name)
+                                   : nullptr;
+        if (symbol == nullptr || symbol->kind != Symbol::Kind::Targets)
+            fail("brx.idx needs a label of .branchtargets");
         std::vector<std::uint32_t> labels;
         for (const std::string_view name : target_lists_[symbol->index]) {
             Operand target;
@@ -63,11 +67,13 @@ void FunctionCompiler::barrier(const Form& form, const syntax::Instruction& synt
     emit(result);
 }
 
-std::vector<Transfer> FunctionCompiler::transfers(const Operand* list, const std::vector<syntax::Declaration>& formal, bool results) {
+std::vector<Transfer> FunctionCompiler::transfers(const Operand* list,
+                                                  const std::vector<syntax::Declaration>& formal,
+                                                  bool results) {
     const std::size_t given = list == nullptr ? 0 : list->elements.size();
     if (given != formal.size()) {
-        fail(std::string("Call has wrong number of ") + (results ? "results: " : "parameters: ") + std::to_string(given) +
-             " where " + std::to_string(formal.size()) + " are declared");
+        fail(std::string("Call has wrong number of ") + (results ? "results: " : "parameters: ") +
+             std::to_string(given) + " where " + std::to_string(formal.size()) + " are declared");
     }
     std::vector<Transfer> out;
     for (std::size_t n = 0; n < given; ++n) {
@@ -78,7 +84,8 @@ std::vector<Transfer> FunctionCompiler::transfers(const Operand* list, const std
         const Symbol* symbol = operand.kind == Operand::Kind::Name ? find(operand.name) : nullptr;
         if (symbol != nullptr && symbol->kind == Symbol::Kind::Param) {
             if (symbol->size != transfer.size) {
-                fail("Size of '" + std::string(operand.name) + "' is " + std::to_string(symbol->size) + " bytes, the function declares " +
+                fail("Size of '" + std::string(operand.name) + "' is " +
+                     std::to_string(symbol->size) + " bytes, the function declares " +
                      std::to_string(transfer.size));
             }
             transfer.place = symbol->offset;
@@ -86,7 +93,8 @@ std::vector<Transfer> FunctionCompiler::transfers(const Operand* list, const std
             fail("Call needs a .param variable for an array");
         } else {
             transfer.in_register = true;
-            transfer.place = results ? destination(operand, declared.type).slot : source(operand, declared.type);
+            transfer.place =
+                results ? destination(operand, declared.type).slot : source(operand, declared.type);
         }
         out.push_back(transfer);
     }
@@ -96,11 +104,13 @@ std::vector<Transfer> FunctionCompiler::transfers(const Operand* list, const std
 void FunctionCompiler::call(const syntax::Instruction& syntax) {
     std::size_t next = 0;
     const auto list = [&]() -> const Operand* {
-        const bool there = next < syntax.operands.size() && syntax.operands[next].kind == Operand::Kind::List;
+        const bool there =
+            next < syntax.operands.size() && syntax.operands[next].kind == Operand::Kind::List;
         return there ? &syntax.operands[next++] : nullptr;
     };
     const Operand* results = list();
-    if (next == syntax.operands.size() || syntax.operands[next].kind != Operand::Kind::Name) fail("Call lacks a function");
+    if (next == syntax.operands.size() || syntax.operands[next].kind != Operand::Kind::Name)
+        fail("Call lacks a function");
     const Operand& target = syntax.operands[next++];
     const Operand* arguments = list();
     const Symbol* symbol = find(target.name);
@@ -123,18 +133,21 @@ void FunctionCompiler::call(const syntax::Instruction& syntax) {
         function_.calls.push_back(symbol->index);
     } else {
         result.slots[0] = source(target, Type::U64);
-        const bool named = next + 1 == syntax.operands.size() && syntax.operands[next].kind == Operand::Kind::Name;
+        const bool named =
+            next + 1 == syntax.operands.size() && syntax.operands[next].kind == Operand::Kind::Name;
         const Symbol* prototype = named ? find(syntax.operands[next].name) : nullptr;
         const bool targets = prototype != nullptr && prototype->kind == Symbol::Kind::Targets;
         if (targets) {
             const auto& names = target_lists_[prototype->index];
             const Symbol* first = find(names[0]);
-            if (first == nullptr || first->kind != Symbol::Kind::Function) fail("'" + std::string(names[0]) + "' is no function");
+            if (first == nullptr || first->kind != Symbol::Kind::Function)
+                fail("'" + std::string(names[0]) + "' is no function");
             const Signature& signature = context_.signatures[first->index];
             site.arguments = transfers(arguments, signature.parameters, false);
             site.results = transfers(results, signature.results, true);
         } else {
-            if (prototype == nullptr || prototype->kind != Symbol::Kind::Prototype) fail("An indirect call needs a prototype");
+            if (prototype == nullptr || prototype->kind != Symbol::Kind::Prototype)
+                fail("An indirect call needs a prototype");
             site.arguments = transfers(arguments, prototype_parameters_[prototype->index], false);
             site.results = transfers(results, prototype_results_[prototype->index], true);
         }
@@ -146,4 +159,4 @@ void FunctionCompiler::call(const syntax::Instruction& syntax) {
     emit(result);
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -3,6 +3,8 @@
 #include "emulator/ptx/function_compiler.h"
 #include "emulator/ptx/runtime.h"
 
+#include <algorithm>
+
 namespace cudamod::emulator::ptx {
 namespace {
 
@@ -13,7 +15,9 @@ bool names_parameters(const Form& form) {
     return form.has("param") || form.has("param::entry") || form.has("param::func");
 }
 
-unsigned vector_of(const Form& form) { return form.has("v4") ? 4 : form.has("v2") ? 2 : 1; }
+unsigned vector_of(const Form& form) {
+    return form.has("v4") ? 4 : form.has("v2") ? 2 : 1;
+}
 
 WindowOf window_named(const Form& form) {
     if (form.has("shared") || form.has("shared::cta")) return WindowOf::Shared;
@@ -23,30 +27,35 @@ WindowOf window_named(const Form& form) {
     return names_parameters(form) ? WindowOf::Param : WindowOf::Global;
 }
 
-}  // namespace
+} // namespace
 
 /// The memory that a form without parameters names, checked against the variable in the address.
 Where FunctionCompiler::where_of(const Form& form, const Address& address) const {
     using Kind = Symbol::Kind;
     const auto agree = [&](bool fits) {
-        if (address.symbol != nullptr && !fits) fail("State space mismatch between instruction and address");
+        if (address.symbol != nullptr && !fits)
+            fail("State space mismatch between instruction and address");
     };
     const Kind kind = address.symbol == nullptr ? Kind::Register : address.symbol->kind;
     if (names_shared(form)) return agree(kind == Kind::Shared), Where::Shared;
     if (form.has("local")) return agree(kind == Kind::Local || kind == Kind::Param), Where::Local;
-    if (form.has("const")) return agree(kind == Kind::Variable && address.symbol->is_constant), Where::Global;
-    if (form.has("global")) return agree(kind == Kind::Variable && !address.symbol->is_constant), Where::Global;
+    if (form.has("const"))
+        return agree(kind == Kind::Variable && address.symbol->is_constant), Where::Global;
+    if (form.has("global"))
+        return agree(kind == Kind::Variable && !address.symbol->is_constant), Where::Global;
     return Where::Generic;
 }
 
-void FunctionCompiler::values(const Form& form, const Operand& operand, bool load, Instruction& result,
-                              std::vector<Result>& results) {
+void FunctionCompiler::values(const Form& form, const Operand& operand, bool load,
+                              Instruction& result, std::vector<Result>& results) {
     const unsigned vector = vector_of(form);
     std::vector<Operand> elements;
-    const Symbol* symbol = operand.kind == Operand::Kind::Name && vector > 1 ? find(operand.name) : nullptr;
+    const Symbol* symbol =
+        operand.kind == Operand::Kind::Name && vector > 1 ? find(operand.name) : nullptr;
     if (operand.kind == Operand::Kind::Vector) {
         elements = operand.elements;
-    } else if (symbol != nullptr && symbol->kind == Symbol::Kind::Register && symbol->vector == vector && operand.element.empty()) {
+    } else if (symbol != nullptr && symbol->kind == Symbol::Kind::Register &&
+               symbol->vector == vector && operand.element.empty()) {
         static constexpr std::string_view kElements[] = {".x", ".y", ".z", ".w"};
         for (unsigned n = 0; n < vector; ++n) {
             elements.push_back(operand);
@@ -56,7 +65,8 @@ void FunctionCompiler::values(const Form& form, const Operand& operand, bool loa
         elements.push_back(operand);
     }
     if (elements.size() != vector) {
-        fail("Arguments mismatch for instruction: " + std::to_string(elements.size()) + " values where " + std::to_string(vector) + " are wanted");
+        fail("Arguments mismatch for instruction: " + std::to_string(elements.size()) +
+             " values where " + std::to_string(vector) + " are wanted");
     }
     for (unsigned n = 0; n < vector; ++n) {
         if (load) {
@@ -68,24 +78,32 @@ void FunctionCompiler::values(const Form& form, const Operand& operand, bool loa
     }
 }
 
-bool FunctionCompiler::parameter_access(const Form& form, const Operand& value, const Operand& where) {
-    const Operand* base = where.kind == Operand::Kind::Address && where.elements.size() == 1 ? &where.elements[0] : nullptr;
-    const Symbol* symbol = base != nullptr && base->kind == Operand::Kind::Name ? find(base->name) : nullptr;
+bool FunctionCompiler::parameter_access(const Form& form, const Operand& value,
+                                        const Operand& where) {
+    const Operand* base = where.kind == Operand::Kind::Address && where.elements.size() == 1
+                              ? &where.elements[0]
+                              : nullptr;
+    const Symbol* symbol =
+        base != nullptr && base->kind == Operand::Kind::Name ? find(base->name) : nullptr;
     if (symbol == nullptr || symbol->kind != Symbol::Kind::EntryParam) return false;
     if (form.is("st")) fail("A kernel's parameters are read-only");
     const unsigned bytes = size_of(form.type()) * vector_of(form);
     const std::int64_t offset = symbol->offset + where.displacement;
-    if (where.displacement < 0 || where.displacement + bytes > static_cast<std::int64_t>(symbol->size)) {
-        fail("Address of parameter '" + std::string(base->name) + "' is out of its " + std::to_string(symbol->size) + " bytes");
+    if (where.displacement < 0 ||
+        where.displacement + bytes > static_cast<std::int64_t>(symbol->size)) {
+        fail("Address of parameter '" + std::string(base->name) + "' is out of its " +
+             std::to_string(symbol->size) + " bytes");
     }
-    if (offset % bytes != 0) fail("Address of parameter '" + std::string(base->name) + "' is misaligned");
+    if (offset % bytes != 0)
+        fail("Address of parameter '" + std::string(base->name) + "' is misaligned");
     Instruction result;
     std::vector<Result> results;
     values(form, value, true, result, results);
     result.handler = context_.set.load_parameter(size_of(form.type()), vector_of(form));
     result.immediate = offset;
     emit(result);
-    for (const Result& produced : results) finish(produced);
+    for (const Result& produced : results)
+        finish(produced);
     return true;
 }
 
@@ -101,9 +119,11 @@ void FunctionCompiler::memory(const Form& form, const syntax::Instruction& synta
     Where memory = Where::Generic;
     if (names_parameters(form)) {
         const bool frame = address.symbol != nullptr && address.symbol->kind == Symbol::Kind::Param;
-        if (address.symbol != nullptr && !frame) fail("State space mismatch between instruction and address");
+        if (address.symbol != nullptr && !frame)
+            fail("State space mismatch between instruction and address");
         memory = frame || !is_entry_ ? Where::Local : Where::Generic;
-        if (memory == Where::Generic) address.displacement += static_cast<std::int64_t>(kParameterWindow);
+        if (memory == Where::Generic)
+            address.displacement += static_cast<std::int64_t>(kParameterWindow);
     } else {
         memory = where_of(form, address);
         if (memory == Where::Generic && address.symbol != nullptr) {
@@ -115,22 +135,35 @@ void FunctionCompiler::memory(const Form& form, const syntax::Instruction& synta
                 break;
             }
             case Symbol::Kind::Local:
-            case Symbol::Kind::Param: address.displacement += static_cast<std::int64_t>(kLocalWindow); break;
-            case Symbol::Kind::EntryParam: address.displacement += static_cast<std::int64_t>(kParameterWindow); break;
-            default: break;
+            case Symbol::Kind::Param:
+                address.displacement += static_cast<std::int64_t>(kLocalWindow);
+                break;
+            case Symbol::Kind::EntryParam:
+                address.displacement += static_cast<std::int64_t>(kParameterWindow);
+                break;
+            default:
+                break;
             }
         }
     }
     Instruction result;
     std::vector<Result> results;
     values(form, value, load, result, results);
-    result.handler = load ? context_.set.load(bytes, vector, memory) : context_.set.store(bytes, vector, memory);
+    result.handler =
+        load ? context_.set.load(bytes, vector, memory) : context_.set.store(bytes, vector, memory);
     set_address(result, address);
     emit(result);
-    for (const Result& produced : results) finish(produced);
+    for (const Result& produced : results)
+        finish(produced);
 }
 
 void FunctionCompiler::atomic(const Form& form, const syntax::Instruction& syntax) {
+    // The scope may stand before or behind the space, but once.
+    const auto is_scope = [](std::string_view m) {
+        return m == "cta" || m == "cluster" || m == "gpu" || m == "sys";
+    };
+    if (std::count_if(form.modifiers.begin(), form.modifiers.end(), is_scope) > 1)
+        fail("Duplicate scope of '" + std::string(syntax.opcode) + "'");
     const bool red = form.is("red");
     std::size_t next = red ? 0 : 1;
     Instruction result;
@@ -141,7 +174,8 @@ void FunctionCompiler::atomic(const Form& form, const syntax::Instruction& synta
     }
     const Address address = this->address(syntax.operands[next++]);
     const Where memory = where_of(form, address);
-    if (memory == Where::Generic && address.symbol != nullptr) fail("Variable in an address without a state space");
+    if (memory == Where::Generic && address.symbol != nullptr)
+        fail("Variable in an address without a state space");
     for (unsigned slot = 1; next < syntax.operands.size(); ++next, ++slot) {
         result.slots[slot] = source(syntax.operands[next], form.type());
     }
@@ -160,8 +194,11 @@ void FunctionCompiler::special(const Form& form, const syntax::Instruction& synt
         return;
     }
     if (form.is("isspacep")) {
-        const Symbol* symbol = syntax.operands[1].kind == Operand::Kind::Name ? find(syntax.operands[1].name) : nullptr;
-        const bool narrow = symbol != nullptr && symbol->kind == Symbol::Kind::Register && size_of(symbol->type) == 4;
+        const Symbol* symbol = syntax.operands[1].kind == Operand::Kind::Name
+                                   ? find(syntax.operands[1].name)
+                                   : nullptr;
+        const bool narrow = symbol != nullptr && symbol->kind == Symbol::Kind::Register &&
+                            size_of(symbol->type) == 4;
         const Slot address = source(syntax.operands[1], narrow ? Type::U32 : Type::U64);
         result.slots[1] = resized(address, narrow ? 4 : 8, 8, false);
         result.slots[0] = predicate_destination(syntax.operands[0]);
@@ -194,7 +231,8 @@ void FunctionCompiler::special(const Form& form, const syntax::Instruction& synt
         result.handler = form.has("to") ? &from_generic : &to_generic;
         result.extra = static_cast<std::uint32_t>(window_named(form));
         // Global and constant addresses are generic addresses.
-        if (form.has("global") || form.has("const")) result.handler = context_.set.resize(8, 8, false);
+        if (form.has("global") || form.has("const"))
+            result.handler = context_.set.resize(8, 8, false);
     }
     emit(result);
     finish(destination);
@@ -223,4 +261,4 @@ void FunctionCompiler::async(const Form& form, const syntax::Instruction& syntax
     emit(result);
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

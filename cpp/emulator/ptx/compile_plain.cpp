@@ -26,10 +26,12 @@ std::vector<std::string_view> words(std::string_view text) {
     return result;
 }
 
-}  // namespace
+} // namespace
 
-void FunctionCompiler::plain(const Form& form, const syntax::Instruction& syntax, Instruction result, Handler handler) {
-    if (handler == nullptr) fail("Illegal modifier combination for instruction '" + std::string(syntax.opcode) + "'");
+void FunctionCompiler::plain(const Form& form, const syntax::Instruction& syntax,
+                             Instruction result, Handler handler) {
+    if (handler == nullptr)
+        fail("Illegal modifier combination for instruction '" + std::string(syntax.opcode) + "'");
     result.handler = handler;
     const bool relaxed = form.row->family == Family::Convert;
     std::vector<Result> results;
@@ -56,7 +58,8 @@ void FunctionCompiler::plain(const Form& form, const syntax::Instruction& syntax
             }
             break;
         case 'S':
-            result.slots[slot] = type == Type::Pred ? predicate_source(given) : source(given, type, relaxed);
+            result.slots[slot] =
+                type == Type::Pred ? predicate_source(given) : source(given, type, relaxed);
             ++slot;
             break;
         case 'Q':
@@ -67,16 +70,20 @@ void FunctionCompiler::plain(const Form& form, const syntax::Instruction& syntax
             keep(destination(pair ? given.elements[0] : given, type));
             result.slots[slot++] = pair ? predicate_destination(given.elements[1]) : kNoSlot;
             break;
-        default: result.immediate = constant(given); break;
+        default:
+            result.immediate = constant(given);
+            break;
         }
     }
     if (!results.empty() && results[0].slot == kNoSlot && result.slots[1] == kNoSlot) {
         fail("'_' can't be the destination of '" + std::string(syntax.opcode) + "'");
     }
     const bool wants_destination = form.row->operands[0] == 'D';
-    if (wants_destination && result.slots[0] == kNoSlot) fail("'_' can't be the destination of '" + std::string(syntax.opcode) + "'");
+    if (wants_destination && result.slots[0] == kNoSlot)
+        fail("'_' can't be the destination of '" + std::string(syntax.opcode) + "'");
     emit(result);
-    for (const Result& produced : results) finish(produced);
+    for (const Result& produced : results)
+        finish(produced);
 }
 
 void FunctionCompiler::move(const Form& form, const syntax::Instruction& syntax) {
@@ -105,7 +112,9 @@ void FunctionCompiler::move(const Form& form, const syntax::Instruction& syntax)
     const Result destination = this->destination(to, type);
     if (destination.slot == kNoSlot) fail("'_' can't be the destination of 'mov'");
     result.slots[0] = destination.slot;
-    const auto special = from.kind == Operand::Kind::Name && find(from.name) == nullptr ? special_register(from.name, from.element) : std::nullopt;
+    const auto special = from.kind == Operand::Kind::Name && find(from.name) == nullptr
+                             ? special_register(from.name, from.element)
+                             : std::nullopt;
     if (special && size_of(special->type) == size_of(type)) {
         check_type(from, special->type, type, false);
         result.handler = &read_special;
@@ -126,22 +135,25 @@ void FunctionCompiler::move_vector(const Form& form, const syntax::Instruction& 
     const unsigned bytes = size_of(form.type());
     if (!is_bits(form.type()) || (count != 2 && count != 4) || bytes / count == 0 || bytes > 8 ||
         scalar.kind == Operand::Kind::Vector) {
-        fail("Arguments mismatch for instruction 'mov': " + std::to_string(count) + " elements in ." +
-             std::string(name_of(form.type())));
+        fail("Arguments mismatch for instruction 'mov': " + std::to_string(count) +
+             " elements in ." + std::string(name_of(form.type())));
     }
     const auto part = static_cast<unsigned>(bytes / count);
     Instruction result;
-    result.handler = pack ? pack_elements(part, static_cast<unsigned>(count)) : unpack_elements(part, static_cast<unsigned>(count));
+    result.handler = pack ? pack_elements(part, static_cast<unsigned>(count))
+                          : unpack_elements(part, static_cast<unsigned>(count));
     if (pack) {
-        for (std::size_t n = 0; n < count; ++n) result.slots[n + 1] = source(vector.elements[n], bits_of_size(part));
+        for (std::size_t n = 0; n < count; ++n)
+            result.slots[n + 1] = source(vector.elements[n], bits_of_size(part));
         const Result destination = this->destination(scalar, form.type());
         if (destination.slot == kNoSlot) fail("'_' can't be the destination of 'mov'");
         result.slots[0] = destination.slot;
     } else {
         result.slots[0] = source(scalar, form.type());
-        for (std::size_t n = 0; n < count; ++n) result.slots[n + 1] = destination(vector.elements[n], bits_of_size(part)).slot;
+        for (std::size_t n = 0; n < count; ++n)
+            result.slots[n + 1] = destination(vector.elements[n], bits_of_size(part)).slot;
     }
     emit(result);
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

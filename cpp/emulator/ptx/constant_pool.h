@@ -19,7 +19,8 @@ class ConstantPool {
         const auto [found, fresh] = values_.try_emplace({bytes, bits}, 0);
         if (fresh) {
             std::uint64_t word = bits;
-            for (unsigned have = bytes; have < 8; have *= 2) word |= word << (8 * have);
+            for (unsigned have = bytes; have < 8; have *= 2)
+                word |= word << (8 * have);
             found->second = append(bytes * kLanes / 8, word);
         }
         return found->second;
@@ -55,4 +56,4 @@ class ConstantPool {
     std::map<std::tuple<Patch::Kind, std::uint32_t, std::int64_t, bool>, Slot> patches_;
 };
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

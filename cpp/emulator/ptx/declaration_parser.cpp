@@ -41,7 +41,8 @@ Declaration head(TokenStream& tokens) {
             }
             if (tokens.accept_dotted(".align")) alignment(tokens);
         } else if (const auto type = type_named(word.substr(1)); type && is_fundamental(*type)) {
-            if (declaration.type != Type::None) tokens.fail("a second type '" + std::string(word) + "' in a declaration");
+            if (declaration.type != Type::None)
+                tokens.fail("a second type '" + std::string(word) + "' in a declaration");
             tokens.take();
             declaration.type = *type;
         } else {
@@ -57,7 +58,8 @@ Declaration head(TokenStream& tokens) {
 
 InitialValue initial_value(TokenStream& tokens) {
     InitialValue result;
-    if (tokens.peek().kind == TokenKind::Identifier && tokens.peek().text == "generic" && tokens.is("(", 1)) {
+    if (tokens.peek().kind == TokenKind::Identifier && tokens.peek().text == "generic" &&
+        tokens.is("(", 1)) {
         tokens.take();
         tokens.take();
         result.generic = true;
@@ -89,12 +91,14 @@ void initializer(TokenStream& tokens, Declaration& declaration,
     }
     if (level > 16) tokens.fail("initializer is nested too deeply");
     std::uint64_t span = declaration.vector;
-    for (std::size_t i = level; i < dimensions.size(); ++i) span *= dimensions[i];
+    for (std::size_t i = level; i < dimensions.size(); ++i)
+        span *= dimensions[i];
     const std::size_t start = declaration.initial.size();
     if (!tokens.is("}")) {
         do {
             initializer(tokens, declaration, dimensions, level + 1);
-            if (declaration.initial.size() > (std::size_t{1} << 26)) tokens.fail("initializer is too large");
+            if (declaration.initial.size() > (std::size_t{1} << 26))
+                tokens.fail("initializer is too large");
         } while (tokens.accept(","));
     }
     tokens.expect("}");
@@ -102,7 +106,8 @@ void initializer(TokenStream& tokens, Declaration& declaration,
         // A short inner brace leaves the rest of its row zero.
         InitialValue zero;
         zero.value.kind = Operand::Kind::Integer;
-        while (declaration.initial.size() - start < span) declaration.initial.push_back(zero);
+        while (declaration.initial.size() - start < span)
+            declaration.initial.push_back(zero);
     }
 }
 
@@ -127,7 +132,8 @@ void declarator(TokenStream& tokens, Declaration& declaration) {
             continue;
         }
         const std::uint64_t size = parse_constant(tokens).bits;
-        if (size > kMaxElements || declaration.elements * size > kMaxElements) tokens.fail("array is too large");
+        if (size > kMaxElements || declaration.elements * size > kMaxElements)
+            tokens.fail("array is too large");
         declaration.elements *= size;
         dimensions.push_back(size);
         if (dimensions.size() > 16) tokens.fail("too many dimensions");
@@ -144,7 +150,7 @@ void declarator(TokenStream& tokens, Declaration& declaration) {
     }
 }
 
-}  // namespace
+} // namespace
 
 bool declares(std::string_view directive, Space& space) {
     if (directive == ".reg") return space = Space::Register, true;
@@ -186,4 +192,4 @@ std::vector<Declaration> parse_parameters(TokenStream& tokens) {
     return result;
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -15,4 +15,4 @@ std::vector<syntax::Declaration> parse_declarations(TokenStream& tokens, bool is
 /// `( .param .u64 a, .reg .b32 b )` of a function, an entry or a prototype.
 std::vector<syntax::Declaration> parse_parameters(TokenStream& tokens);
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -22,4 +22,4 @@ class LoadError : public std::runtime_error {
     LoadStatus status_;
 };
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

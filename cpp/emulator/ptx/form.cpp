@@ -73,12 +73,14 @@ const std::multimap<std::string_view, IndexedRow>& index() {
 }
 
 /// How many modifiers fit in order; -1 when all of them do and nothing is missing.
-int matched(const std::vector<ModifierSlot>& slots, const std::vector<std::string_view>& modifiers) {
+int matched(const std::vector<ModifierSlot>& slots,
+            const std::vector<std::string_view>& modifiers) {
     std::size_t next = 0;
     for (const ModifierSlot& slot : slots) {
         bool fits = false;
         if (next < modifiers.size()) {
-            for (const std::string_view alternative : slot.alternatives) fits |= alternative == modifiers[next];
+            for (const std::string_view alternative : slot.alternatives)
+                fits |= alternative == modifiers[next];
         }
         if (fits) {
             ++next;
@@ -89,7 +91,7 @@ int matched(const std::vector<ModifierSlot>& slots, const std::vector<std::strin
     return next == modifiers.size() ? -1 : static_cast<int>(next);
 }
 
-}  // namespace
+} // namespace
 
 const std::vector<FormRow>& all_forms() {
     static const auto* const rows = [] {
@@ -107,8 +109,9 @@ Form match_form(std::string_view opcode, const std::vector<std::string_view>& mo
                 std::size_t operands, int line) {
     const auto [first, last] = index().equal_range(opcode);
     if (first == last) {
-        throw LoadError(line, "Not a name of any known instruction, or one that is not supported: '" +
-                                  std::string(opcode) + "'");
+        throw LoadError(line,
+                        "Not a name of any known instruction, or one that is not supported: '" +
+                            std::string(opcode) + "'");
     }
     int best = 0;
     bool wrong_count = false;
@@ -132,16 +135,18 @@ Form match_form(std::string_view opcode, const std::vector<std::string_view>& mo
         return form;
     }
     std::string written(opcode);
-    for (const std::string_view modifier : modifiers) written += "." + std::string(modifier);
+    for (const std::string_view modifier : modifiers)
+        written += "." + std::string(modifier);
     if (wrong_count) {
-        throw LoadError(line, "Arguments mismatch for instruction '" + written + "': " + std::to_string(operands) +
-                                  " operands");
+        throw LoadError(line, "Arguments mismatch for instruction '" + written +
+                                  "': " + std::to_string(operands) + " operands");
     }
     if (best < static_cast<int>(modifiers.size())) {
-        throw LoadError(line, "Unknown or unsupported modifier '." + std::string(modifiers[static_cast<std::size_t>(best)]) +
+        throw LoadError(line, "Unknown or unsupported modifier '." +
+                                  std::string(modifiers[static_cast<std::size_t>(best)]) +
                                   "' for instruction '" + written + "'");
     }
     throw LoadError(line, "Instruction '" + written + "' lacks a modifier or a type");
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

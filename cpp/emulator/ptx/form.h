@@ -13,14 +13,29 @@ namespace cudamod::emulator::ptx {
 
 /// The source of handlers for a form.
 enum class Family : std::uint8_t {
-    Integer, Logic, Float, Half, Approximate, Compare, Convert, Move, Special,
-    Memory, Atomic, Control, Warp, Barrier, Async, Nothing, Matrix,
+    Integer,
+    Logic,
+    Float,
+    Half,
+    Approximate,
+    Compare,
+    Convert,
+    Move,
+    Special,
+    Memory,
+    Atomic,
+    Control,
+    Warp,
+    Barrier,
+    Async,
+    Nothing,
+    Matrix,
 };
 
 /// A row of the table.
 ///
-/// `modifiers`: slots separated by spaces, alternatives by '|', "?" at the end of a slot makes it optional.
-/// `operands`: separated by spaces, "?" at the end makes one optional:
+/// `modifiers`: slots separated by spaces, alternatives by '|', "?" at the end of a slot makes it
+/// optional. `operands`: separated by spaces, "?" at the end makes one optional:
 ///   D destination register, S source, each followed by the type: 0, 1, 2 (the n-th type among the
 ///   modifiers), w (twice the width of type 0), p (predicate) or a type's name;
 ///   Q: p or p|q, destinations; R: d or d|p, a 32-bit destination and a predicate;
@@ -60,4 +75,4 @@ Form match_form(std::string_view opcode, const std::vector<std::string_view>& mo
 /// All rows, for tests and documentation.
 const std::vector<FormRow>& all_forms();
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

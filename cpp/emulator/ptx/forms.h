@@ -10,4 +10,4 @@ void add_logic_forms(std::vector<FormRow>& rows);
 void add_data_forms(std::vector<FormRow>& rows);
 void add_control_forms(std::vector<FormRow>& rows);
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -121,4 +121,4 @@ void add_arithmetic_forms(std::vector<FormRow>& rows) {
     rows.insert(rows.end(), std::begin(kRows), std::end(kRows));
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -48,4 +48,4 @@ void add_control_forms(std::vector<FormRow>& rows) {
     rows.insert(rows.end(), std::begin(kRows), std::end(kRows));
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -5,7 +5,8 @@ namespace cudamod::emulator::ptx {
 #define NUMBERS "u8|u16|u32|u64|s8|s16|s32|s64|f16|f32|f64"
 #define INTEGERS8 "u8|u16|u32|u64|s8|s16|s32|s64"
 #define STORED "b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64"
-#define SPACES "global|shared|shared::cta|shared::cluster|local|const|param|param::entry|param::func"
+#define SPACES                                                                                     \
+    "global|shared|shared::cta|shared::cluster|local|const|param|param::entry|param::func"
 #define STORE_SPACES "global|shared|shared::cta|shared::cluster|local|param|param::func"
 #define EVICTION                                                                                   \
     "L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate"
@@ -13,8 +14,8 @@ namespace cudamod::emulator::ptx {
 #define PREFETCH "L2::64B|L2::128B|L2::256B"
 #define SCOPES "cta|cluster|gpu|sys"
 #define ATOMIC_SPACES "global|shared|shared::cta|shared::cluster"
-#define ATOMIC "relaxed|acquire|release|acq_rel? " SCOPES "? " ATOMIC_SPACES "? "
-#define REDUCTION "relaxed|release? " SCOPES "? " ATOMIC_SPACES "? "
+#define ATOMIC "relaxed|acquire|release|acq_rel? " SCOPES "? " ATOMIC_SPACES "? " SCOPES "? "
+#define REDUCTION "relaxed|release? " SCOPES "? " ATOMIC_SPACES "? " SCOPES "? "
 
 void add_data_forms(std::vector<FormRow>& rows) {
     using enum Family;
@@ -25,8 +26,10 @@ void add_data_forms(std::vector<FormRow>& rows) {
         {"cvt", "rn|rz|rm|rp|rni|rzi|rmi|rpi? ftz? sat? " NUMBERS " " NUMBERS, "D0 S1", Convert},
         {"cvt", "rn|rz relu? satfinite? f16|bf16 f32", "D0 S1", Convert, 80, 70},
         {"cvt", "rn|rz relu? satfinite? f16x2|bf16x2 f32", "D0 S1 S1", Convert, 80, 70},
-        {"cvt", "rn|rz|rm|rp|rni|rzi|rmi|rpi? ftz? sat? bf16 " INTEGERS8 "|f16|f64|bf16", "D0 S1", Convert, 90, 78},
-        {"cvt", "rn|rz|rm|rp|rni|rzi|rmi|rpi? ftz? sat? " INTEGERS8 "|f16|f64|f32 bf16", "D0 S1", Convert, 80, 71},
+        {"cvt", "rn|rz|rm|rp|rni|rzi|rmi|rpi? ftz? sat? bf16 " INTEGERS8 "|f16|f64|bf16", "D0 S1",
+         Convert, 90, 78},
+        {"cvt", "rn|rz|rm|rp|rni|rzi|rmi|rpi? ftz? sat? " INTEGERS8 "|f16|f64|f32 bf16", "D0 S1",
+         Convert, 80, 71},
         {"cvt", "rn|rz|rna relu? satfinite? tf32 f32", "Db32 S1", Convert, 80, 70},
         {"cvt", "rn satfinite relu? e4m3x2|e5m2x2 f32", "Db16 S1 S1", Convert, 89, 78},
         {"cvt", "rn satfinite relu? e4m3x2|e5m2x2 f16x2", "Db16 Sb32", Convert, 89, 78},
@@ -34,26 +37,41 @@ void add_data_forms(std::vector<FormRow>& rows) {
         {"cvt", "pack sat u16|s16 s32", "Db32 S1 S1", Convert, 72, 65},
         {"cvt", "pack sat u8|s8 s32 b32", "Db32 S1 S1 Sb32", Convert, 72, 65},
 
-        {"cvta", "global|shared|shared::cta|shared::cluster|local|const|param|param::entry u32|u64", "D0 S0", Special},
-        {"cvta", "to global|shared|shared::cta|shared::cluster|local|const|param|param::entry u32|u64", "D0 S0", Special},
-        {"isspacep", "global|shared|shared::cta|shared::cluster|local|const|param|param::entry", "Dp Su64", Special},
+        {"cvta", "global|shared|shared::cta|shared::cluster|local|const|param|param::entry u32|u64",
+         "D0 S0", Special},
+        {"cvta",
+         "to global|shared|shared::cta|shared::cluster|local|const|param|param::entry u32|u64",
+         "D0 S0", Special},
+        {"isspacep", "global|shared|shared::cta|shared::cluster|local|const|param|param::entry",
+         "Dp Su64", Special},
         {"mapa", "shared::cluster? u32|u64", "D0 S0 Su32", Special, 90, 78},
         {"getctarank", "shared::cluster? u32|u64", "Du32 S0", Special, 90, 78},
         {"activemask", "b32", "Db32", Special},
 
-        {"ld", "weak|volatile? " SPACES "? ca|cg|cs|lu|cv? nc? " EVICTION "? " EVICTION2 "? " PREFETCH "? v2|v4? " STORED,
+        {"ld",
+         "weak|volatile? " SPACES "? ca|cg|cs|lu|cv? nc? " EVICTION "? " EVICTION2 "? " PREFETCH
+         "? v2|v4? " STORED,
          "V0 A", Memory},
-        {"ld", "weak? global? ca|cg|cs? nc? " EVICTION "? " EVICTION2 "? L2::cache_hint " PREFETCH "? v2|v4? " STORED,
+        {"ld",
+         "weak? global? ca|cg|cs? nc? " EVICTION "? " EVICTION2 "? L2::cache_hint " PREFETCH
+         "? v2|v4? " STORED,
          "V0 A Sb64", Memory, 80, 74},
-        {"ld", "relaxed|acquire " SCOPES " " SPACES "? " EVICTION "? " EVICTION2 "? " PREFETCH "? v2|v4? " STORED, "V0 A", Memory,
-         70, 60},
+        {"ld",
+         "relaxed|acquire " SCOPES " " SPACES "? " EVICTION "? " EVICTION2 "? " PREFETCH
+         "? v2|v4? " STORED,
+         "V0 A", Memory, 70, 60},
         {"ld", "mmio relaxed sys global? " STORED, "V0 A", Memory, 70, 82},
         {"ldu", "global? v2|v4? " STORED, "V0 A", Memory},
-        {"st", "weak|volatile? " STORE_SPACES "? wb|cg|cs|wt? " EVICTION "? " EVICTION2 "? v2|v4? " STORED, "A U0",
-         Memory},
-        {"st", "weak? global? wb|cg|cs|wt? " EVICTION "? " EVICTION2 "? L2::cache_hint v2|v4? " STORED, "A U0 Sb64",
-         Memory, 80, 74},
-        {"st", "relaxed|release " SCOPES " " STORE_SPACES "? " EVICTION "? " EVICTION2 "? v2|v4? " STORED, "A U0", Memory, 70, 60},
+        {"st",
+         "weak|volatile? " STORE_SPACES "? wb|cg|cs|wt? " EVICTION "? " EVICTION2
+         "? v2|v4? " STORED,
+         "A U0", Memory},
+        {"st",
+         "weak? global? wb|cg|cs|wt? " EVICTION "? " EVICTION2 "? L2::cache_hint v2|v4? " STORED,
+         "A U0 Sb64", Memory, 80, 74},
+        {"st",
+         "relaxed|release " SCOPES " " STORE_SPACES "? " EVICTION "? " EVICTION2 "? v2|v4? " STORED,
+         "A U0", Memory, 70, 60},
         {"st", "mmio relaxed sys global? " STORED, "A U0", Memory, 70, 82},
         {"prefetch", "global|local? L1|L2", "A", Nothing},
         {"prefetch", "global L2::evict_last|L2::evict_normal", "A", Nothing, 80, 74},
@@ -73,6 +91,11 @@ void add_data_forms(std::vector<FormRow>& rows) {
         {"red", REDUCTION "add noftz f16|f16x2", "A S0", Atomic, 70, 62},
         {"red", REDUCTION "add noftz bf16|bf16x2", "A S0", Atomic, 90, 78},
 
+        // An order that ptxas takes too; cooperative_groups' headers use it.
+        {"atom", "add|or|and|exch relaxed|acquire|release|acq_rel " SCOPES " u32|b32|u64|b64",
+         "D0 A S0", Atomic, 70, 60},
+        {"red", "add|or|and relaxed|release " SCOPES " u32|b32|u64|b64", "A S0", Atomic, 70, 60},
+
         {"membar", "cta|gl|sys", "", Nothing},
         {"fence", "sc|acq_rel|acquire|release? " SCOPES, "", Nothing, 70, 60},
         {"fence", "mbarrier_init release cluster", "", Nothing, 90, 80},
@@ -87,4 +110,4 @@ void add_data_forms(std::vector<FormRow>& rows) {
     rows.insert(rows.end(), std::begin(kRows), std::end(kRows));
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

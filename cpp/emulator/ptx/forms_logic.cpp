@@ -42,4 +42,4 @@ void add_logic_forms(std::vector<FormRow>& rows) {
     rows.insert(rows.end(), std::begin(kRows), std::end(kRows));
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -7,12 +7,19 @@
 namespace cudamod::emulator::ptx {
 namespace {
 
+/// How setp combines its comparison with a further predicate.
+std::int64_t combination(const Form& form) {
+    return form.has("and") ? 1 : form.has("or") ? 2 : form.has("xor") ? 3 : 0;
+}
+
 constexpr std::uint32_t kMaxRegisterBytes = 64u << 20;
 constexpr std::uint32_t kMaxLocalBytes = 512 * 1024;
 
-std::uint32_t aligned(std::uint32_t value, std::uint32_t alignment) { return (value + alignment - 1) / alignment * alignment; }
+std::uint32_t aligned(std::uint32_t value, std::uint32_t alignment) {
+    return (value + alignment - 1) / alignment * alignment;
+}
 
-}  // namespace
+} // namespace
 
 void FunctionCompiler::run(const syntax::Function& syntax) {
     line_ = syntax.line;
@@ -28,7 +35,8 @@ void FunctionCompiler::run(const syntax::Function& syntax) {
 
 void FunctionCompiler::parameters(const syntax::Function& syntax) {
     std::uint32_t offset = 0;
-    const auto formal = [&](const syntax::Declaration& declaration, std::vector<Transfer>& transfers) {
+    const auto formal = [&](const syntax::Declaration& declaration,
+                            std::vector<Transfer>& transfers) {
         line_ = declaration.line;
         Symbol symbol;
         symbol.type = declaration.type;
@@ -56,8 +64,10 @@ void FunctionCompiler::parameters(const syntax::Function& syntax) {
         transfers.push_back(transfer);
         add_symbol(declaration.name, symbol);
     };
-    for (const syntax::Declaration& declaration : syntax.results) formal(declaration, function_.results);
-    for (const syntax::Declaration& declaration : syntax.parameters) formal(declaration, function_.parameters);
+    for (const syntax::Declaration& declaration : syntax.results)
+        formal(declaration, function_.results);
+    for (const syntax::Declaration& declaration : syntax.parameters)
+        formal(declaration, function_.parameters);
 }
 
 Symbol& FunctionCompiler::add_symbol(std::string_view name, Symbol symbol) {
@@ -76,7 +86,8 @@ Slot FunctionCompiler::new_register(Type type) {
     }
     const std::uint32_t bytes = aligned(size_of(type) * kLanes, 64);
     const Slot slot = function_.register_bytes;
-    if (slot > kMaxRegisterBytes - bytes) fail("function '" + function_.name + "' uses too many registers");
+    if (slot > kMaxRegisterBytes - bytes)
+        fail("function '" + function_.name + "' uses too many registers");
     function_.register_bytes += bytes;
     return slot;
 }
@@ -117,16 +128,20 @@ void FunctionCompiler::block(const syntax::Block& block) {
     declare_labels(block);
     for (const syntax::Statement& statement : block.statements) {
         line_ = statement.line;
-        if (const auto* declarations = std::get_if<std::vector<syntax::Declaration>>(&statement.content)) {
-            for (const syntax::Declaration& declaration : *declarations) declare(declaration);
+        if (const auto* declarations =
+                std::get_if<std::vector<syntax::Declaration>>(&statement.content)) {
+            for (const syntax::Declaration& declaration : *declarations)
+                declare(declaration);
         } else if (const auto* inner = std::get_if<syntax::Block>(&statement.content)) {
             this->block(*inner);
         } else if (const auto* label = std::get_if<syntax::Label>(&statement.content)) {
-            labels_[find(label->name)->index] = static_cast<std::uint32_t>(function_.instructions.size());
+            labels_[find(label->name)->index] =
+                static_cast<std::uint32_t>(function_.instructions.size());
         } else if (const auto* parsed = std::get_if<syntax::Instruction>(&statement.content)) {
             SourceLine source;
             source.line = statement.line;
-            source.begin = static_cast<std::uint32_t>(statement.text.data() - context_.code.text.data());
+            source.begin =
+                static_cast<std::uint32_t>(statement.text.data() - context_.code.text.data());
             source.length = static_cast<std::uint32_t>(statement.text.size());
             source_ = static_cast<std::uint32_t>(context_.code.sources.size());
             context_.code.sources.push_back(source);
@@ -139,7 +154,8 @@ void FunctionCompiler::block(const syntax::Block& block) {
 void FunctionCompiler::declare(const syntax::Declaration& declaration) {
     line_ = declaration.line;
     if (declaration.space == syntax::Space::Register) {
-        if (declaration.has_initial || declaration.is_array) fail("a register can't be an array or have an initializer");
+        if (declaration.has_initial || declaration.is_array)
+            fail("a register can't be an array or have an initializer");
         if (declaration.vector > 4) fail("a vector register has 2 or 4 elements");
         if (declaration.count != 0 || declaration.unsized) {
             const RegisterRange range{declaration.type, declaration.vector, declaration.count};
@@ -151,17 +167,20 @@ void FunctionCompiler::declare(const syntax::Declaration& declaration) {
         Symbol symbol;
         symbol.type = declaration.type;
         symbol.vector = declaration.vector;
-        for (unsigned n = 0; n < declaration.vector; ++n) symbol.slots[n] = new_register(declaration.type);
+        for (unsigned n = 0; n < declaration.vector; ++n)
+            symbol.slots[n] = new_register(declaration.type);
         add_symbol(declaration.name, symbol);
         return;
     }
-    const bool local = declaration.space == syntax::Space::Local, param = declaration.space == syntax::Space::Param;
+    const bool local = declaration.space == syntax::Space::Local,
+               param = declaration.space == syntax::Space::Param;
     if (!local && !param) {
         const std::string name = function_.name + "::" + std::string(declaration.name);
         add_symbol(declaration.name, context_.variables.add(declaration, name));
         return;
     }
-    if (declaration.has_initial) fail("a variable in local or parameter space can't have an initializer");
+    if (declaration.has_initial)
+        fail("a variable in local or parameter space can't have an initializer");
     if (declaration.unsized) fail("variable '" + std::string(declaration.name) + "' needs a size");
     const std::uint64_t size = size_of(declaration);
     if (size > kMaxLocalBytes || function_.local_bytes + size > kMaxLocalBytes) {
@@ -174,25 +193,33 @@ void FunctionCompiler::declare(const syntax::Declaration& declaration) {
     function_.local_bytes = aligned(function_.local_bytes, alignment_of(declaration));
     symbol.offset = function_.local_bytes;
     function_.local_bytes += static_cast<std::uint32_t>(size);
-    if (local) function_.local_variable_bytes = aligned(function_.local_variable_bytes, alignment_of(declaration)) + static_cast<std::uint32_t>(size);
+    if (local)
+        function_.local_variable_bytes =
+            aligned(function_.local_variable_bytes, alignment_of(declaration)) +
+            static_cast<std::uint32_t>(size);
     add_symbol(declaration.name, symbol);
 }
 
 Symbol* FunctionCompiler::find_range(Scope& scope, std::string_view name) {
     std::size_t digits = name.size();
-    while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
+    while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9')
+        --digits;
     // %r10 may belong to `%r<20>` as well as to `%r1<5>`.
     for (; digits < name.size(); ++digits) {
         const auto range = scope.ranges.find(name.substr(0, digits));
         const std::string_view number = name.substr(digits);
-        if (range == scope.ranges.end() || number.size() > 8 || (number.size() > 1 && number[0] == '0')) continue;
+        if (range == scope.ranges.end() || number.size() > 8 ||
+            (number.size() > 1 && number[0] == '0'))
+            continue;
         std::uint32_t index = 0;
-        for (const char c : number) index = index * 10 + static_cast<std::uint32_t>(c - '0');
+        for (const char c : number)
+            index = index * 10 + static_cast<std::uint32_t>(c - '0');
         if (index >= range->second.count) continue;
         Symbol symbol;
         symbol.type = range->second.type;
         symbol.vector = range->second.vector;
-        for (unsigned n = 0; n < symbol.vector; ++n) symbol.slots[n] = new_register(symbol.type);
+        for (unsigned n = 0; n < symbol.vector; ++n)
+            symbol.slots[n] = new_register(symbol.type);
         return &scope.symbols.emplace(name, symbol).first->second;
     }
     return nullptr;
@@ -219,11 +246,44 @@ Instruction& FunctionCompiler::emit(Instruction instruction) {
 void FunctionCompiler::resolve_branches() {
     for (const Fixup& fixup : fixups_) {
         function_.instructions[fixup.instruction].immediate =
-            static_cast<std::int64_t>(labels_[fixup.label]) - static_cast<std::int64_t>(fixup.instruction);
+            static_cast<std::int64_t>(labels_[fixup.label]) -
+            static_cast<std::int64_t>(fixup.instruction);
     }
     for (const auto& [table, labels] : table_fixups_) {
-        for (const std::uint32_t label : labels) context_.code.branch_tables[table].push_back(labels_[label]);
+        for (const std::uint32_t label : labels)
+            context_.code.branch_tables[table].push_back(labels_[label]);
     }
+}
+
+/// set is a setp into a predicate of its own and a choice between two constants.
+void FunctionCompiler::set(const Form& form, const syntax::Instruction& syntax) {
+    Form compare = form;
+    static constexpr FormRow kSetp{"setp", "", "", Family::Compare};
+    compare.row = &kSetp;
+    compare.types[0] = form.types[1];
+    Instruction first;
+    first.handler = context_.set.arithmetic(compare);
+    if (first.handler == nullptr) fail("Illegal modifier combination for instruction 'set'");
+    first.immediate = combination(form);
+    first.slots[2] = source(syntax.operands[1], form.types[1]);
+    first.slots[3] = source(syntax.operands[2], form.types[1]);
+    if (syntax.operands.size() > 3) first.slots[4] = predicate_source(syntax.operands[3]);
+    first.slots[0] = new_register(Type::Pred);
+    emit(first);
+
+    Form choice;
+    static constexpr FormRow kSelp{"selp", "", "", Family::Compare};
+    choice.row = &kSelp;
+    choice.types[0] = Type::B32;
+    Instruction second;
+    second.handler = context_.set.arithmetic(choice);
+    second.slots[0] = destination(syntax.operands[0], form.type()).slot;
+    if (second.slots[0] == kNoSlot) fail("'_' can't be the destination of 'set'");
+    second.slots[1] =
+        context_.constants.value(4, form.type() == Type::F32 ? 0x3f800000 : 0xffffffff);
+    second.slots[2] = context_.constants.value(4, 0);
+    second.slots[3] = first.slots[0];
+    emit(second);
 }
 
 void FunctionCompiler::instruction(const syntax::Instruction& syntax) {
@@ -237,30 +297,53 @@ void FunctionCompiler::instruction(const syntax::Instruction& syntax) {
     }
     const Form form = match_form(syntax.opcode, syntax.modifiers, syntax.operands.size(), line_);
     if (context_.code.target < form.row->min_target) {
-        fail("Feature '" + std::string(syntax.opcode) + "' requires .target sm_" + std::to_string(form.row->min_target) + " or higher");
+        fail("Feature '" + std::string(syntax.opcode) + "' requires .target sm_" +
+             std::to_string(form.row->min_target) + " or higher");
     }
     if (context_.code.isa < form.row->min_isa) {
-        fail("Feature '" + std::string(syntax.opcode) + "' requires PTX ISA .version " + std::to_string(form.row->min_isa / 10) +
-             "." + std::to_string(form.row->min_isa % 10) + " or later");
+        fail("Feature '" + std::string(syntax.opcode) + "' requires PTX ISA .version " +
+             std::to_string(form.row->min_isa / 10) + "." + std::to_string(form.row->min_isa % 10) +
+             " or later");
     }
     switch (form.row->family) {
-    case Family::Move: move(form, syntax); return;
-    case Family::Memory: memory(form, syntax); return;
-    case Family::Atomic: atomic(form, syntax); return;
-    case Family::Special: special(form, syntax); return;
-    case Family::Control: control(form, syntax); return;
-    case Family::Barrier: barrier(form, syntax); return;
-    case Family::Async: async(form, syntax); return;
-    case Family::Nothing: emit({.handler = &nothing}); return;
-    case Family::Warp: plain(form, syntax, {.extra = warp_settings(form)}, select_warp(form)); return;
-    default: break;
+    case Family::Move:
+        move(form, syntax);
+        return;
+    case Family::Memory:
+        memory(form, syntax);
+        return;
+    case Family::Atomic:
+        atomic(form, syntax);
+        return;
+    case Family::Special:
+        special(form, syntax);
+        return;
+    case Family::Control:
+        control(form, syntax);
+        return;
+    case Family::Barrier:
+        barrier(form, syntax);
+        return;
+    case Family::Async:
+        async(form, syntax);
+        return;
+    case Family::Nothing:
+        emit({.handler = &nothing});
+        return;
+    case Family::Compare:
+        if (!form.is("set")) break;
+        set(form, syntax);
+        return;
+    case Family::Warp:
+        plain(form, syntax, {.extra = warp_settings(form)}, select_warp(form));
+        return;
+    default:
+        break;
     }
     Instruction result;
     result.extra = context_.set.settings(form);
-    if (form.has("and")) result.immediate = 1;
-    if (form.has("or")) result.immediate = 2;
-    if (form.has("xor")) result.immediate = 3;
+    result.immediate = combination(form);
     plain(form, syntax, result, context_.set.arithmetic(form));
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

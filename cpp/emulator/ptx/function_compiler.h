@@ -24,14 +24,15 @@ struct ModuleContext {
     Code& code;
     ConstantPool& constants;
     std::unordered_map<std::string_view, Symbol>& symbols;
-    std::vector<Signature>& signatures;  ///< by index of Code::functions
+    std::vector<Signature>& signatures; ///< by index of Code::functions
     VariableTable& variables;
     const InstructionSet& set;
 };
 
 class FunctionCompiler {
   public:
-    FunctionCompiler(ModuleContext& context, FunctionCode& function) : context_(context), function_(function) {}
+    FunctionCompiler(ModuleContext& context, FunctionCode& function)
+        : context_(context), function_(function) {}
 
     /// Throws LoadError.
     void run(const syntax::Function& syntax);
@@ -41,11 +42,11 @@ class FunctionCompiler {
     struct Address {
         Slot base = kNoSlot;
         std::int64_t displacement = 0;
-        const Symbol* symbol = nullptr;  ///< when it names a variable
+        const Symbol* symbol = nullptr; ///< when it names a variable
     };
     struct Result {
         Slot slot = kNoSlot;
-        Slot final_slot = kNoSlot;  ///< widened into afterwards
+        Slot final_slot = kNoSlot; ///< widened into afterwards
         unsigned bytes = 0, final_bytes = 0;
         bool sign = false;
     };
@@ -85,20 +86,24 @@ class FunctionCompiler {
     std::uint32_t label_index(const Operand& operand);
 
     // Families.
-    void plain(const Form& form, const syntax::Instruction& syntax, Instruction result, Handler handler);
+    void plain(const Form& form, const syntax::Instruction& syntax, Instruction result,
+               Handler handler);
+    void set(const Form& form, const syntax::Instruction& syntax);
     void move(const Form& form, const syntax::Instruction& syntax);
     void move_vector(const Form& form, const syntax::Instruction& syntax);
     void memory(const Form& form, const syntax::Instruction& syntax);
     bool parameter_access(const Form& form, const Operand& value, const Operand& where);
     Where where_of(const Form& form, const Address& address) const;
-    void values(const Form& form, const Operand& operand, bool load, Instruction& result, std::vector<Result>& results);
+    void values(const Form& form, const Operand& operand, bool load, Instruction& result,
+                std::vector<Result>& results);
     void atomic(const Form& form, const syntax::Instruction& syntax);
     void special(const Form& form, const syntax::Instruction& syntax);
     void control(const Form& form, const syntax::Instruction& syntax);
     void barrier(const Form& form, const syntax::Instruction& syntax);
     void async(const Form& form, const syntax::Instruction& syntax);
     void call(const syntax::Instruction& syntax);
-    std::vector<Transfer> transfers(const Operand* list, const std::vector<syntax::Declaration>& formal, bool results);
+    std::vector<Transfer> transfers(const Operand* list,
+                                    const std::vector<syntax::Declaration>& formal, bool results);
 
     Instruction& emit(Instruction instruction);
     void set_address(Instruction& instruction, const Address& address);
@@ -108,7 +113,7 @@ class FunctionCompiler {
     std::deque<Scope> scopes_;
     std::vector<std::vector<syntax::Declaration>> prototype_results_, prototype_parameters_;
     std::vector<std::vector<std::string_view>> target_lists_;
-    std::vector<std::uint32_t> labels_;  ///< instruction indices
+    std::vector<std::uint32_t> labels_; ///< instruction indices
     struct Fixup {
         std::uint32_t instruction = 0, label = 0;
         int line = 0;
@@ -124,4 +129,4 @@ class FunctionCompiler {
     bool is_entry_ = false;
 };
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -47,4 +47,4 @@ std::byte* DeviceHeap::find(std::uint64_t address, std::uint64_t size) {
     return found->second.storage.get() + offset;
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -1,5 +1,5 @@
-/// Memory that kernels allocate with malloc. It lives until it is freed or the process ends, as on a card
-/// until the context ends.
+/// Memory that kernels allocate with malloc. It lives until it is freed or the process ends, as on
+/// a card until the context ends.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace cudamod::emulator::ptx {
 
 class DeviceHeap {
   public:
-    static constexpr std::uint64_t kLimit = std::uint64_t{8} << 20;  ///< the driver's default
+    static constexpr std::uint64_t kLimit = std::uint64_t{8} << 20; ///< the driver's default
 
     static DeviceHeap& instance();
 
@@ -34,4 +34,4 @@ class DeviceHeap {
     std::uint64_t next_ = 0;
 };
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -1,8 +1,8 @@
 /// The handlers of arithmetic and memory instructions, for the machine that this process runs on.
 #pragma once
 
-#include "emulator/ptx/form.h"
 #include "emulator/ptx/code.h"
+#include "emulator/ptx/form.h"
 
 namespace cudamod::emulator::ptx {
 
@@ -29,4 +29,4 @@ struct InstructionSet {
 
 const InstructionSet& instruction_set();
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -9,11 +9,15 @@
 namespace cudamod::emulator::ptx {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
 bool is_name_start(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '%';
 }
-bool is_name(char c) { return is_name_start(c) || is_digit(c); }
+bool is_name(char c) {
+    return is_name_start(c) || is_digit(c);
+}
 
 int digit_value(char c) {
     if (is_digit(c)) return c - '0';
@@ -51,7 +55,8 @@ class Lexer {
             } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v') {
                 ++at_;
             } else if (c == '/' && peek(1) == '/') {
-                while (at_ < source_.size() && peek() != '\n') ++at_;
+                while (at_ < source_.size() && peek() != '\n')
+                    ++at_;
             } else if (c == '/' && peek(1) == '*') {
                 skip_block_comment();
             } else {
@@ -85,7 +90,8 @@ class Lexer {
         if (at_ >= source_.size()) return make(TokenKind::End, begin);
         const char c = peek();
         if (is_name_start(c)) {
-            while (is_name(peek())) ++at_;
+            while (is_name(peek()))
+                ++at_;
             return make(TokenKind::Identifier, begin);
         }
         if (is_digit(c)) return number();
@@ -97,7 +103,8 @@ class Lexer {
             return make(TokenKind::Dotted, begin);
         }
         if (c == '"') return string();
-        static constexpr std::string_view kPairs[] = {"<<", ">>", "&&", "||", "==", "!=", "<=", ">="};
+        static constexpr std::string_view kPairs[] = {"<<", ">>", "&&", "||",
+                                                      "==", "!=", "<=", ">="};
         for (const std::string_view pair : kPairs) {
             if (source_.substr(at_, 2) == pair) {
                 at_ += 2;
@@ -122,7 +129,8 @@ class Lexer {
     Token string() {
         const std::size_t begin = ++at_;
         while (peek() != '"') {
-            if (at_ >= source_.size() || peek() == '\n') throw LoadError(line_, "unterminated string");
+            if (at_ >= source_.size() || peek() == '\n')
+                throw LoadError(line_, "unterminated string");
             ++at_;
         }
         Token token = make(TokenKind::String, begin);
@@ -131,10 +139,13 @@ class Lexer {
     }
 
     Token number() {
-        if (peek() == '0' && (peek(1) == 'f' || peek(1) == 'F')) return float_bits(8, TokenKind::Single);
-        if (peek() == '0' && (peek(1) == 'd' || peek(1) == 'D')) return float_bits(16, TokenKind::Double);
+        if (peek() == '0' && (peek(1) == 'f' || peek(1) == 'F'))
+            return float_bits(8, TokenKind::Single);
+        if (peek() == '0' && (peek(1) == 'd' || peek(1) == 'D'))
+            return float_bits(16, TokenKind::Double);
         std::size_t ahead = 0;
-        while (is_digit(peek(ahead))) ++ahead;
+        while (is_digit(peek(ahead)))
+            ++ahead;
         const bool point = peek(ahead) == '.' && !is_name_start(peek(ahead + 1));
         const bool exponent = (peek(ahead) == 'e' || peek(ahead) == 'E') && peek(1) != 'x';
         return point || exponent ? decimal_float() : integer();
@@ -157,18 +168,22 @@ class Lexer {
 
     Token decimal_float() {
         const std::size_t begin = at_;
-        while (is_digit(peek())) ++at_;
+        while (is_digit(peek()))
+            ++at_;
         if (peek() == '.') ++at_;
-        while (is_digit(peek())) ++at_;
+        while (is_digit(peek()))
+            ++at_;
         if (peek() == 'e' || peek() == 'E') {
             ++at_;
             if (peek() == '+' || peek() == '-') ++at_;
             if (!is_digit(peek())) throw LoadError(line_, "malformed floating-point constant");
-            while (is_digit(peek())) ++at_;
+            while (is_digit(peek()))
+                ++at_;
         }
         if (is_name(peek())) throw LoadError(line_, "malformed floating-point constant");
         Token token = make(TokenKind::Double, begin);
-        token.integer = std::bit_cast<std::uint64_t>(std::strtod(std::string(token.text).c_str(), nullptr));
+        token.integer =
+            std::bit_cast<std::uint64_t>(std::strtod(std::string(token.text).c_str(), nullptr));
         return token;
     }
 
@@ -213,8 +228,10 @@ class Lexer {
     std::vector<Token> tokens_;
 };
 
-}  // namespace
+} // namespace
 
-std::vector<Token> tokenize(std::string_view source) { return Lexer(source).run(); }
+std::vector<Token> tokenize(std::string_view source) {
+    return Lexer(source).run();
+}
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -8,12 +8,12 @@
 namespace cudamod::emulator::ptx {
 
 enum class TokenKind : std::uint8_t {
-    Identifier,  ///< names, registers with their %
-    Dotted,      ///< ".reg", ".u32", ".shared::cluster"; text includes the dot
+    Identifier, ///< names, registers with their %
+    Dotted,     ///< ".reg", ".u32", ".shared::cluster"; text includes the dot
     Integer,
-    Single,  ///< 0f3F800000
-    Double,  ///< 0d..., 1.5, 1e9
-    String,  ///< text without the quotes
+    Single, ///< 0f3F800000
+    Double, ///< 0d..., 1.5, 1e9
+    String, ///< text without the quotes
     Punctuation,
     End
 };
@@ -22,9 +22,9 @@ struct Token {
     TokenKind kind = TokenKind::End;
     std::string_view text;
     int line = 0;
-    std::size_t begin = 0;        ///< offset in the source
-    std::uint64_t integer = 0;    ///< Integer: value; Single, Double: bits
-    bool is_unsigned = false;     ///< Integer with suffix U, or beyond the signed range
+    std::size_t begin = 0;     ///< offset in the source
+    std::uint64_t integer = 0; ///< Integer: value; Single, Double: bits
+    bool is_unsigned = false;  ///< Integer with suffix U, or beyond the signed range
     bool space_before = false;
 };
 
@@ -32,4 +32,4 @@ struct Token {
 /// `source` must outlive the tokens.
 std::vector<Token> tokenize(std::string_view source);
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

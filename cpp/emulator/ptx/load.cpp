@@ -17,9 +17,12 @@ Builtin builtin_named(std::string_view name) {
 
 std::size_t builtin_parameters(Builtin builtin) {
     switch (builtin) {
-    case Builtin::Printf: return 2;
-    case Builtin::AssertFail: return 5;
-    default: return 1;
+    case Builtin::Printf:
+        return 2;
+    case Builtin::AssertFail:
+        return 5;
+    default:
+        return 1;
     }
 }
 
@@ -32,8 +35,10 @@ class Loader {
         code_.target = module_.target;
         declare_variables();
         declare_functions();
-        for (const auto& [symbol, line] : variables_.mentioned()) check_mentioned(symbol, line);
-        ModuleContext context{code_, constants_, symbols_, signatures_, variables_, instruction_set()};
+        for (const auto& [symbol, line] : variables_.mentioned())
+            check_mentioned(symbol, line);
+        ModuleContext context{code_,       constants_, symbols_,
+                              signatures_, variables_, instruction_set()};
         for (const syntax::Function& function : module_.functions) {
             if (!function.has_body) continue;
             FunctionCode& code = code_.functions[symbols_.at(function.name).index];
@@ -45,22 +50,28 @@ class Loader {
     }
 
   private:
-    [[noreturn]] static void fail(int line, const std::string& reason) { throw LoadError(line, reason); }
+    [[noreturn]] static void fail(int line, const std::string& reason) {
+        throw LoadError(line, reason);
+    }
 
     void declare_variables() {
         std::unordered_map<std::string_view, const syntax::Declaration*> chosen;
         for (const syntax::Declaration& declaration : module_.variables) {
             const auto [found, fresh] = chosen.try_emplace(declaration.name, &declaration);
             if (fresh) continue;
-            if (!declaration.is_extern && !found->second->is_extern) fail(declaration.line, "Duplicate definition of '" + std::string(declaration.name) + "'");
+            if (!declaration.is_extern && !found->second->is_extern)
+                fail(declaration.line,
+                     "Duplicate definition of '" + std::string(declaration.name) + "'");
             if (!declaration.is_extern) found->second = &declaration;
         }
         for (const syntax::Declaration& declaration : module_.variables) {
             if (chosen[declaration.name] != &declaration) continue;
             if (declaration.is_extern && declaration.space != syntax::Space::Shared) {
-                fail(declaration.line, "Unresolved extern variable '" + std::string(declaration.name) + "'");
+                fail(declaration.line,
+                     "Unresolved extern variable '" + std::string(declaration.name) + "'");
             }
-            symbols_.emplace(declaration.name, variables_.add(declaration, std::string(declaration.name)));
+            symbols_.emplace(declaration.name,
+                             variables_.add(declaration, std::string(declaration.name)));
         }
     }
 
@@ -74,7 +85,8 @@ class Loader {
                 redeclare(found->second, function);
                 continue;
             }
-            Signature signature{function.results, function.parameters, function.is_entry, function.has_body, Builtin::None};
+            Signature signature{function.results, function.parameters, function.is_entry,
+                                function.has_body, Builtin::None};
             if (!function.has_body) signature.builtin = builtin_of(function);
             signatures_.push_back(std::move(signature));
             FunctionCode code;
@@ -85,7 +97,8 @@ class Loader {
         for (const syntax::Alias& alias : module_.aliases) {
             const auto target = symbols_.find(alias.target);
             if (target == symbols_.end() || target->second.kind != Symbol::Kind::Function) {
-                fail(alias.line, "Alias of '" + std::string(alias.target) + "', which is no function");
+                fail(alias.line,
+                     "Alias of '" + std::string(alias.target) + "', which is no function");
             }
             // The name itself was declared as a function without a body.
             symbols_.insert_or_assign(alias.name, Symbol(target->second));
@@ -95,26 +108,35 @@ class Loader {
     static Builtin builtin_of(const syntax::Function& function) {
         const Builtin builtin = builtin_named(function.name);
         if (builtin == Builtin::None) return builtin;
-        const bool fits = function.parameters.size() == builtin_parameters(builtin) &&
-                          std::none_of(function.parameters.begin(), function.parameters.end(),
-                                       [](const syntax::Declaration& d) { return d.is_array || d.unsized; });
-        if (!fits) fail(function.line, "Function '" + std::string(function.name) + "' is not declared as the driver provides it");
+        const bool fits =
+            function.parameters.size() == builtin_parameters(builtin) &&
+            std::none_of(function.parameters.begin(), function.parameters.end(),
+                         [](const syntax::Declaration& d) { return d.is_array || d.unsized; });
+        if (!fits)
+            fail(function.line, "Function '" + std::string(function.name) +
+                                    "' is not declared as the driver provides it");
         return builtin;
     }
 
     void redeclare(const Symbol& symbol, const syntax::Function& function) {
         const std::string name(function.name);
-        if (symbol.kind != Symbol::Kind::Function) fail(function.line, "Duplicate definition of '" + name + "'");
+        if (symbol.kind != Symbol::Kind::Function)
+            fail(function.line, "Duplicate definition of '" + name + "'");
         Signature& signature = signatures_[symbol.index];
-        if (signature.has_body && function.has_body) fail(function.line, "Duplicate definition of function '" + name + "'");
-        const auto differs = [](const std::vector<syntax::Declaration>& a, const std::vector<syntax::Declaration>& b) {
-            return !std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const syntax::Declaration& x, const syntax::Declaration& y) {
-                return size_of(x) == size_of(y);
-            });
+        if (signature.has_body && function.has_body)
+            fail(function.line, "Duplicate definition of function '" + name + "'");
+        const auto differs = [](const std::vector<syntax::Declaration>& a,
+                                const std::vector<syntax::Declaration>& b) {
+            return !std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                               [](const syntax::Declaration& x, const syntax::Declaration& y) {
+                                   return size_of(x) == size_of(y);
+                               });
         };
-        if (signature.is_entry != function.is_entry || differs(signature.parameters, function.parameters) ||
+        if (signature.is_entry != function.is_entry ||
+            differs(signature.parameters, function.parameters) ||
             differs(signature.results, function.results)) {
-            fail(function.line, "Declaration of function '" + name + "' differs from an earlier one");
+            fail(function.line,
+                 "Declaration of function '" + name + "' differs from an earlier one");
         }
         if (!function.has_body) return;
         signature.has_body = true;
@@ -125,8 +147,9 @@ class Loader {
 
     void check_mentioned(const std::string& symbol, int line) const {
         const auto found = symbols_.find(symbol);
-        const bool fits = found != symbols_.end() &&
-                          (found->second.kind == Symbol::Kind::Variable || found->second.kind == Symbol::Kind::Function);
+        const bool fits =
+            found != symbols_.end() && (found->second.kind == Symbol::Kind::Variable ||
+                                        found->second.kind == Symbol::Kind::Function);
         if (!fits) fail(line, "Unknown symbol '" + symbol + "' in an initial value");
     }
 
@@ -139,9 +162,11 @@ class Loader {
             if (visited[at]) continue;
             visited[at] = true;
             const FunctionCode& function = code_.functions[at];
-            for (const std::uint32_t variable : function.shared) used[variable] = true;
+            for (const std::uint32_t variable : function.shared)
+                used[variable] = true;
             open.insert(open.end(), function.calls.begin(), function.calls.end());
-            for (std::uint32_t other = 0; function.indirect_calls && other < code_.functions.size(); ++other) {
+            for (std::uint32_t other = 0; function.indirect_calls && other < code_.functions.size();
+                 ++other) {
                 if (!code_.functions[other].is_entry) open.push_back(other);
             }
         }
@@ -164,9 +189,11 @@ class Loader {
             entry.shared_offsets[n] = static_cast<std::uint32_t>(offset);
             offset += variable.size;
         }
-        if (offset >= std::uint64_t{1} << kClusterRankShift) fail(0, "Kernel '" + facts.name + "' uses too much shared memory");
+        if (offset >= std::uint64_t{1} << kClusterRankShift)
+            fail(0, "Kernel '" + facts.name + "' uses too much shared memory");
         facts.static_shared_bytes = static_cast<std::uint32_t>(offset);
-        entry.static_shared = static_cast<std::uint32_t>((offset + dynamic_alignment - 1) / dynamic_alignment * dynamic_alignment);
+        entry.static_shared = static_cast<std::uint32_t>((offset + dynamic_alignment - 1) /
+                                                         dynamic_alignment * dynamic_alignment);
     }
 
     void add_entry(const syntax::Function& function) {
@@ -178,9 +205,13 @@ class Loader {
         for (const syntax::Declaration& declaration : function.parameters) {
             const std::uint32_t alignment = alignment_of(declaration);
             offset = (offset + alignment - 1) / alignment * alignment;
-            facts.parameters.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size_of(declaration)), alignment});
+            facts.parameters.push_back({static_cast<std::uint32_t>(offset),
+                                        static_cast<std::uint32_t>(size_of(declaration)),
+                                        alignment});
             offset += size_of(declaration);
-            if (offset > 32764) fail(declaration.line, "Parameters of kernel '" + facts.name + "' exceed 32764 bytes");
+            if (offset > 32764)
+                fail(declaration.line,
+                     "Parameters of kernel '" + facts.name + "' exceed 32764 bytes");
         }
         facts.parameter_bytes = static_cast<std::uint32_t>(offset);
         facts.local_bytes = code.local_variable_bytes;
@@ -206,14 +237,22 @@ class Loader {
     std::vector<Signature> signatures_;
 };
 
-}  // namespace
+} // namespace
 
 Program::Program(std::unique_ptr<const Code> code) : code_(std::move(code)) {}
 Program::~Program() = default;
-const std::vector<Entry>& Program::entries() const { return code_->entries; }
-const std::vector<Variable>& Program::variables() const { return code_->variables; }
-int Program::target() const { return code_->target; }
-int Program::isa() const { return code_->isa; }
+const std::vector<Entry>& Program::entries() const {
+    return code_->entries;
+}
+const std::vector<Variable>& Program::variables() const {
+    return code_->variables;
+}
+int Program::target() const {
+    return code_->target;
+}
+int Program::isa() const {
+    return code_->isa;
+}
 
 std::optional<std::uint64_t> Program::function_address(std::string_view name) const {
     for (std::size_t n = 0; n < code_->functions.size(); ++n) {
@@ -230,7 +269,8 @@ LoadResult load(std::string_view text, const Target& device) {
         Loader(*code, device).run();
     } catch (const LoadError& error) {
         result.status = error.status();
-        result.log = "ptxas application ptx input, line " + std::to_string(error.line()) + "; error   : " + error.what() +
+        result.log = "ptxas application ptx input, line " + std::to_string(error.line()) +
+                     "; error   : " + error.what() +
                      "\nptxas fatal   : Ptx assembly aborted due to errors\n";
         return result;
     }
@@ -239,4 +279,4 @@ LoadResult load(std::string_view text, const Target& device) {
     return result;
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

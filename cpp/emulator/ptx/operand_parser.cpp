@@ -29,9 +29,16 @@ class Expression {
     }
 
     static int precedence(std::string_view op) {
-        static constexpr std::string_view kLevels[][4] = {
-            {"||"}, {"&&"}, {"|"}, {"^"}, {"&"}, {"==", "!="}, {"<", ">", "<=", ">="},
-            {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"}};
+        static constexpr std::string_view kLevels[][4] = {{"||"},
+                                                          {"&&"},
+                                                          {"|"},
+                                                          {"^"},
+                                                          {"&"},
+                                                          {"==", "!="},
+                                                          {"<", ">", "<=", ">="},
+                                                          {"<<", ">>"},
+                                                          {"+", "-"},
+                                                          {"*", "/", "%"}};
         int level = 0;
         for (const auto& operators : kLevels) {
             for (const std::string_view candidate : operators) {
@@ -158,7 +165,8 @@ Operand name_operand(TokenStream& tokens) {
 }
 
 Operand simple_operand(TokenStream& tokens) {
-    if (tokens.is("!") && tokens.peek(1).kind == TokenKind::Identifier && tokens.peek(1).text != "WARP_SZ") {
+    if (tokens.is("!") && tokens.peek(1).kind == TokenKind::Identifier &&
+        tokens.peek(1).text != "WARP_SZ") {
         tokens.take();
         Operand operand = name_operand(tokens);
         operand.negated = true;
@@ -207,11 +215,15 @@ Operand address_operand(TokenStream& tokens) {
     return operand;
 }
 
-}  // namespace
+} // namespace
 
-ConstantValue parse_constant(TokenStream& tokens) { return Expression(tokens).conditional(0); }
+ConstantValue parse_constant(TokenStream& tokens) {
+    return Expression(tokens).conditional(0);
+}
 
-Operand parse_list(TokenStream& tokens) { return sequence(tokens, Operand::Kind::List, ")"); }
+Operand parse_list(TokenStream& tokens) {
+    return sequence(tokens, Operand::Kind::List, ")");
+}
 
 Operand parse_operand(TokenStream& tokens) {
     if (tokens.is("[")) return address_operand(tokens);
@@ -227,4 +239,4 @@ Operand parse_operand(TokenStream& tokens) {
     return operand;
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -19,4 +19,4 @@ struct ConstantValue {
 /// An integer constant expression, with PTX's operators and its 64-bit arithmetic.
 ConstantValue parse_constant(TokenStream& tokens);
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -12,7 +12,9 @@ using namespace syntax;
 
 constexpr int kMaxNesting = 200;
 
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+std::string quoted(std::string_view text) {
+    return "'" + std::string(text) + "'";
+}
 
 class Parser {
   public:
@@ -21,7 +23,8 @@ class Parser {
     Module run() {
         parse_version(tokens_, device_, module_);
         parse_target(tokens_, device_, module_);
-        while (!tokens_.at_end()) top_level();
+        while (!tokens_.at_end())
+            top_level();
         return std::move(module_);
     }
 
@@ -33,7 +36,9 @@ class Parser {
         const std::string_view word = tokens_.peek().text;
         if (word == ".address_size") {
             tokens_.take();
-            if (tokens_.integer("an address size") != 64) tokens_.fail("only .address_size 64 is supported");
+            const int line = tokens_.line();
+            if (tokens_.integer("an address size") != 64)
+                throw LoadError(line, "only .address_size 64 is supported");
         } else if (word == ".alias") {
             Alias alias;
             alias.line = tokens_.line();
@@ -61,13 +66,15 @@ class Parser {
         Space space;
         if (tokens_.is_dotted(".entry") || tokens_.is_dotted(".func")) {
             function(is_extern);
-        } else if (tokens_.peek().kind == TokenKind::Dotted && declares(tokens_.peek().text, space) &&
-                   space != Space::Register && space != Space::Param) {
+        } else if (tokens_.peek().kind == TokenKind::Dotted &&
+                   declares(tokens_.peek().text, space) && space != Space::Register &&
+                   space != Space::Param) {
             for (Declaration& declaration : parse_declarations(tokens_, is_extern)) {
                 module_.variables.push_back(std::move(declaration));
             }
         } else {
-            tokens_.fail("directive " + quoted(TokenStream::shown(tokens_.peek())) + " is not supported");
+            tokens_.fail("directive " + quoted(TokenStream::shown(tokens_.peek())) +
+                         " is not supported");
         }
     }
 
@@ -79,13 +86,16 @@ class Parser {
             tokens_.integer("a file number");
             if (tokens_.peek().kind != TokenKind::String) tokens_.unexpected("a file name");
             tokens_.take();
-            while (tokens_.accept(",")) tokens_.integer("a number");
+            while (tokens_.accept(","))
+                tokens_.integer("a number");
             return true;
         }
         if (word == ".loc") {
             tokens_.take();
-            for (int i = 0; i < 3; ++i) tokens_.integer("a line number");
-            while (tokens_.accept(",")) location_attribute();
+            for (int i = 0; i < 3; ++i)
+                tokens_.integer("a line number");
+            while (tokens_.accept(","))
+                location_attribute();
             return true;
         }
         if (word == ".section") {
@@ -117,7 +127,8 @@ class Parser {
             tokens_.identifier("a label");
             if (tokens_.is("+")) parse_constant(tokens_);
         } else if (name == "inlined_at") {
-            for (int i = 0; i < 3; ++i) tokens_.integer("a number");
+            for (int i = 0; i < 3; ++i)
+                tokens_.integer("a number");
         } else {
             tokens_.fail("unknown attribute " + quoted(name) + " of .loc");
         }
@@ -151,7 +162,8 @@ class Parser {
         std::uint32_t sizes[3] = {1, 1, 1};
         for (int i = 0; i < 3; ++i) {
             const std::uint64_t value = tokens_.integer("a dimension");
-            if (value == 0 || value > 0x7fffffff) tokens_.fail("dimension " + std::to_string(value) + " is out of range");
+            if (value == 0 || value > 0x7fffffff)
+                tokens_.fail("dimension " + std::to_string(value) + " is out of range");
             sizes[i] = static_cast<std::uint32_t>(value);
             if (!tokens_.accept(",")) break;
         }
@@ -219,7 +231,8 @@ class Parser {
         } else if (first.kind == TokenKind::Dotted) {
             if (debug_directive()) return;
             Space space;
-            if (!declares(first.text, space)) tokens_.fail("directive " + quoted(first.text) + " is not supported");
+            if (!declares(first.text, space))
+                tokens_.fail("directive " + quoted(first.text) + " is not supported");
             std::vector<Declaration> declarations = parse_declarations(tokens_, false);
             add(into, first, std::move(declarations));
         } else if (first.kind == TokenKind::Identifier && tokens_.is(":", 1)) {
@@ -280,11 +293,11 @@ class Parser {
     Module module_;
 };
 
-}  // namespace
+} // namespace
 
 Module parse(std::string_view source, const Target& device) {
     TokenStream tokens(source, tokenize(source));
     return Parser(tokens, device).run();
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -8,4 +8,4 @@ namespace cudamod::emulator::ptx {
 /// Throws LoadError. `source` must outlive the module. `device` limits .version and .target.
 syntax::Module parse(std::string_view source, const Target& device);
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -1,7 +1,8 @@
 /// The PTX engine's interface: load PTX text into a Program, execute one of its kernels.
 ///
-/// The engine knows no driver: device memory is reached through `Memory`, addresses of variables are
-/// handed in with each launch. A Program is immutable and may be executed by several threads at once.
+/// The engine knows no driver: device memory is reached through `Memory`, addresses of variables
+/// are handed in with each launch. A Program is immutable and may be executed by several threads at
+/// once.
 #pragma once
 
 #include <atomic>
@@ -20,14 +21,15 @@ struct Dim3 {
     std::uint32_t x = 1, y = 1, z = 1;
 };
 
-/// What the driver would answer for the image: success, 218 INVALID_PTX, 222 UNSUPPORTED_PTX_VERSION.
+/// What the driver would answer for the image: success, 218 INVALID_PTX, 222
+/// UNSUPPORTED_PTX_VERSION.
 enum class LoadStatus { Ok, InvalidPtx, UnsupportedVersion };
 
 /// The device that an image is loaded for.
 struct Target {
-    int capability = 90;  ///< 90 is compute capability 9.0
-    char suffix = 0;      ///< 'a', 'f' or 0: which architecture-specific PTX the device runs
-    int newest_isa = 90;  ///< newest `.version` understood; 90 is PTX 9.0
+    int capability = 90; ///< 90 is compute capability 9.0
+    char suffix = 0;     ///< 'a', 'f' or 0: which architecture-specific PTX the device runs
+    int newest_isa = 90; ///< newest `.version` understood; 90 is PTX 9.0
 };
 
 struct Parameter {
@@ -48,7 +50,7 @@ struct Variable {
     std::string name;
     VariableSpace space = VariableSpace::Global;
     std::uint64_t size = 0, alignment = 1;
-    std::vector<std::uint8_t> initial;  ///< empty: zeros
+    std::vector<std::uint8_t> initial; ///< empty: zeros
     std::vector<Relocation> relocations;
 };
 
@@ -57,7 +59,7 @@ struct Entry {
     std::string name;
     std::vector<Parameter> parameters;
     std::uint32_t parameter_bytes = 0, static_shared_bytes = 0, local_bytes = 0;
-    std::uint32_t registers = 0;  ///< a guess: PTX does not say
+    std::uint32_t registers = 0; ///< a guess: PTX does not say
     Dim3 max_threads{0, 0, 0}, required_threads{0, 0, 0}, required_cluster{0, 0, 0};
     std::uint32_t max_cluster_rank = 0, min_blocks_per_sm = 0, max_registers = 0;
 };
@@ -74,9 +76,9 @@ class Program {
 
     const std::vector<Entry>& entries() const;
     const std::vector<Variable>& variables() const;
-    int target() const;  ///< 90 for `.target sm_90`
-    int isa() const;     ///< 80 for `.version 8.0`
-    const Code& code() const { return *code_; }  ///< the executable form; the engine's own
+    int target() const;                         ///< 90 for `.target sm_90`
+    int isa() const;                            ///< 80 for `.version 8.0`
+    const Code& code() const { return *code_; } ///< the executable form; the engine's own
 
     /// The 8-byte value of a function's address, for relocations whose symbol is a function.
     std::optional<std::uint64_t> function_address(std::string_view name) const;
@@ -87,22 +89,22 @@ class Program {
 
 struct LoadResult {
     LoadStatus status = LoadStatus::InvalidPtx;
-    std::string log;  ///< "ptxas application ptx input, line 5; error   : ..."
+    std::string log; ///< "ptxas application ptx input, line 5; error   : ..."
     std::shared_ptr<const Program> program;
 };
 
-/// Parses, verifies and compiles `text` (with or without a trailing NUL). Everything that the engine
-/// cannot execute is refused here, with line, text and reason in the log.
+/// Parses, verifies and compiles `text` (with or without a trailing NUL). Everything that the
+/// engine cannot execute is refused here, with line, text and reason in the log.
 LoadResult load(std::string_view text, const Target& device);
 
 enum class FaultKind {
-    IllegalAddress,       ///< 700
-    MisalignedAddress,    ///< 716
-    Trap,                 ///< 719
-    Assert,               ///< 710
-    IllegalInstruction,   ///< 715
-    InvalidAddressSpace,  ///< 717
-    Timeout,              ///< 702; also a launch that was cancelled
+    IllegalAddress,      ///< 700
+    MisalignedAddress,   ///< 716
+    Trap,                ///< 719
+    Assert,              ///< 710
+    IllegalInstruction,  ///< 715
+    InvalidAddressSpace, ///< 717
+    Timeout,             ///< 702; also a launch that was cancelled
     Deadlock,
     StackOverflow
 };
@@ -113,8 +115,9 @@ struct Fault {
     std::string message;
 };
 
-/// Live memory: device addresses [begin, end), whose first byte lies at `host`. Empty: no such memory.
-/// A window stays usable until execute() returns, even if the allocation is freed meanwhile.
+/// Live memory: device addresses [begin, end), whose first byte lies at `host`. Empty: no such
+/// memory. A window stays usable until execute() returns, even if the allocation is freed
+/// meanwhile.
 struct Window {
     std::uint64_t begin = 0, end = 0;
     std::byte* host = nullptr;
@@ -138,15 +141,16 @@ struct Launch {
     bool cooperative = false;
     const std::byte* parameters = nullptr;
     std::size_t parameter_bytes = 0;
-    const std::uint64_t* variable_addresses = nullptr;  ///< one device address per variables()
+    const std::uint64_t* variable_addresses = nullptr; ///< one device address per variables()
     std::uint32_t multiprocessors = 1, shared_limit_bytes = 0;
     std::uint64_t seed = 0;
     unsigned threads = 1;
     std::atomic<bool>* cancel = nullptr;
 };
 
-/// Runs the kernel to its end; returns the first fault, if any. `print` receives what printf writes.
+/// Runs the kernel to its end; returns the first fault, if any. `print` receives what printf
+/// writes.
 std::optional<Fault> execute(const Launch& launch, Memory& memory,
                              const std::function<void(std::string_view)>& print);
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -9,7 +9,8 @@ namespace cudamod::emulator::ptx {
 
 // Control flow. Branch targets are Instruction::immediate, counted from the branch itself.
 void branch(Warp& w, const Instruction& i, std::uint32_t mask);
-void branch_indexed(Warp& w, const Instruction& i, std::uint32_t mask);  ///< extra: Code::branch_tables
+void branch_indexed(Warp& w, const Instruction& i,
+                    std::uint32_t mask); ///< extra: Code::branch_tables
 void return_from(Warp& w, const Instruction& i, std::uint32_t mask);
 void exit_thread(Warp& w, const Instruction& i, std::uint32_t mask);
 void trap(Warp& w, const Instruction& i, std::uint32_t mask);
@@ -19,7 +20,8 @@ void nothing(Warp& w, const Instruction& i, std::uint32_t mask);
 
 // Calls. extra: Code::calls.
 void call_direct(Warp& w, const Instruction& i, std::uint32_t mask);
-void call_indirect(Warp& w, const Instruction& i, std::uint32_t mask);  ///< slots[0]: the function's address
+void call_indirect(Warp& w, const Instruction& i,
+                   std::uint32_t mask); ///< slots[0]: the function's address
 void call_builtin(Warp& w, const Instruction& i, std::uint32_t mask);
 
 /// slots: destination, barrier, thread count, predicate. extra of red: popc 0, and 1, or 2.
@@ -27,7 +29,7 @@ Handler select_barrier(const Form& form);
 
 /// slots as the operands stand; shfl, match.all, elect: destination, predicate, sources.
 Handler select_warp(const Form& form);
-std::uint32_t warp_settings(const Form& form);  ///< Instruction::extra
+std::uint32_t warp_settings(const Form& form); ///< Instruction::extra
 
 /// slots[0] from or to slots[1..count], elements of `bytes`.
 Handler pack_elements(unsigned bytes, unsigned count);
@@ -41,12 +43,12 @@ enum class WindowOf : std::uint32_t { Global, Shared, SharedCluster, Local, Cons
 void to_generic(Warp& w, const Instruction& i, std::uint32_t mask);
 void from_generic(Warp& w, const Instruction& i, std::uint32_t mask);
 void is_in_space(Warp& w, const Instruction& i, std::uint32_t mask);
-void map_to_rank(Warp& w, const Instruction& i, std::uint32_t mask);    ///< extra 1: generic addresses
+void map_to_rank(Warp& w, const Instruction& i, std::uint32_t mask); ///< extra 1: generic addresses
 void rank_of_address(Warp& w, const Instruction& i, std::uint32_t mask);
 void active_mask(Warp& w, const Instruction& i, std::uint32_t mask);
 
-/// cp.async: kAddressSlot shared destination + immediate, slot 7 global source + slots' displacement in
-/// `extra` bytes to copy; slots[0]: bytes to read, the rest is zero.
+/// cp.async: kAddressSlot shared destination + immediate, slot 7 global source + slots'
+/// displacement in `extra` bytes to copy; slots[0]: bytes to read, the rest is zero.
 void copy_async(Warp& w, const Instruction& i, std::uint32_t mask);
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -10,7 +10,7 @@ namespace cudamod::emulator::ptx {
 
 struct SpecialRegister {
     Type type = Type::U32;
-    std::uint32_t id = 0;  ///< for read_special's Instruction::extra
+    std::uint32_t id = 0; ///< for read_special's Instruction::extra
 };
 
 /// `name` with its element: "%tid.x".
@@ -19,4 +19,4 @@ std::optional<SpecialRegister> special_register(std::string_view name, std::stri
 /// slots[0] = the register named by Instruction::extra.
 void read_special(Warp& w, const Instruction& i, std::uint32_t mask);
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

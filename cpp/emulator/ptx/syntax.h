@@ -17,41 +17,41 @@ enum class Space : std::uint8_t { Register, Global, Constant, Shared, Local, Par
 
 struct Operand {
     enum class Kind : std::uint8_t {
-        Name,      ///< register, variable, label, special register, function
-        Integer,   ///< integer: value
-        Single,    ///< integer: bits
-        Double,    ///< integer: bits
-        Address,   ///< [base + displacement]; elements[0] is the base; further elements: coordinates
-        Vector,    ///< {a, b, ...}
-        List,      ///< (a, b, ...) of a call
-        Pair,      ///< a|b
-        Sink       ///< _
+        Name,    ///< register, variable, label, special register, function
+        Integer, ///< integer: value
+        Single,  ///< integer: bits
+        Double,  ///< integer: bits
+        Address, ///< [base + displacement]; elements[0] is the base; further elements: coordinates
+        Vector,  ///< {a, b, ...}
+        List,    ///< (a, b, ...) of a call
+        Pair,    ///< a|b
+        Sink     ///< _
     };
     Kind kind = Kind::Name;
     std::string_view name;
-    std::string_view element;   ///< ".x" of a vector register
-    bool negated = false;       ///< !p
+    std::string_view element; ///< ".x" of a vector register
+    bool negated = false;     ///< !p
     bool is_unsigned = false;
     std::uint64_t integer = 0;
-    std::int64_t displacement = 0;  ///< Address, and Name of a variable plus constant
+    std::int64_t displacement = 0; ///< Address, and Name of a variable plus constant
     std::vector<Operand> elements;
 };
 
 /// An element of an initializer: a number or the address of a symbol.
 struct InitialValue {
     Operand value;
-    bool generic = false;        ///< generic(symbol)
-    std::uint64_t mask = 0;      ///< 0xff00(symbol): one byte of the address; 0: the whole
+    bool generic = false;   ///< generic(symbol)
+    std::uint64_t mask = 0; ///< 0xff00(symbol): one byte of the address; 0: the whole
 };
 
 struct Declaration {
     int line = 0;
     Space space = Space::Register;
     Type type = Type::None;
-    unsigned vector = 1;        ///< .v2, .v4
+    unsigned vector = 1; ///< .v2, .v4
     std::uint32_t alignment = 0;
     std::string_view name;
-    std::uint32_t count = 0;    ///< %r<10>: 10; 0 otherwise
+    std::uint32_t count = 0; ///< %r<10>: 10; 0 otherwise
     bool is_array = false, unsized = false, is_extern = false;
     std::uint64_t elements = 1; ///< product of the dimensions
     bool has_initial = false;
@@ -61,10 +61,10 @@ struct Declaration {
 struct Statement;
 
 struct Instruction {
-    std::string_view guard;  ///< predicate's name or empty
+    std::string_view guard; ///< predicate's name or empty
     bool guard_negated = false;
     std::string_view opcode;
-    std::vector<std::string_view> modifiers;  ///< without dots
+    std::vector<std::string_view> modifiers; ///< without dots
     std::vector<Operand> operands;
 };
 
@@ -119,4 +119,4 @@ struct Module {
     std::vector<Alias> aliases;
 };
 
-}  // namespace cudamod::emulator::ptx::syntax
+} // namespace cudamod::emulator::ptx::syntax

@@ -7,26 +7,29 @@ namespace {
 
 struct Architecture {
     int capability;
-    int first_isa;  ///< first PTX version with this .target
-    bool specific;  ///< sm_NNa exists
+    int first_isa; ///< first PTX version with this .target
+    bool specific; ///< sm_NNa exists
 };
 
 constexpr std::array<Architecture, 26> kArchitectures{{
-    {20, 20, false},  {21, 20, false},  {30, 30, false},  {32, 40, false},  {35, 31, false},
-    {37, 41, false},  {50, 40, false},  {52, 41, false},  {53, 42, false},  {60, 50, false},
-    {61, 50, false},  {62, 50, false},  {70, 60, false},  {72, 61, false},  {75, 63, false},
-    {80, 70, false},  {86, 71, false},  {87, 74, false},  {88, 90, false},  {89, 78, false},
-    {90, 78, true},   {100, 86, true},  {103, 88, true},  {110, 90, true},  {120, 87, true},
+    {20, 20, false}, {21, 20, false}, {30, 30, false}, {32, 40, false}, {35, 31, false},
+    {37, 41, false}, {50, 40, false}, {52, 41, false}, {53, 42, false}, {60, 50, false},
+    {61, 50, false}, {62, 50, false}, {70, 60, false}, {72, 61, false}, {75, 63, false},
+    {80, 70, false}, {86, 71, false}, {87, 74, false}, {88, 90, false}, {89, 78, false},
+    {90, 78, true},  {100, 86, true}, {103, 88, true}, {110, 90, true}, {120, 87, true},
     {121, 88, true},
 }};
 
-std::string dotted(int isa) { return std::to_string(isa / 10) + "." + std::to_string(isa % 10); }
+std::string dotted(int isa) {
+    return std::to_string(isa / 10) + "." + std::to_string(isa % 10);
+}
 
 bool known_option(std::string_view name) {
     return name == "debug" || name == "texmode_unified" || name == "texmode_independent";
 }
 
-void architecture(TokenStream& tokens, std::string_view name, const Target& device, syntax::Module& module) {
+void architecture(TokenStream& tokens, std::string_view name, const Target& device,
+                  syntax::Module& module) {
     const std::string shown = "'" + std::string(name) + "'";
     if (name.substr(0, 3) != "sm_") tokens.fail("Unsupported .target " + shown);
     std::string_view digits = name.substr(3);
@@ -44,9 +47,11 @@ void architecture(TokenStream& tokens, std::string_view name, const Target& devi
     for (const Architecture& candidate : kArchitectures) {
         if (candidate.capability == capability) found = &candidate;
     }
-    if (found == nullptr || (suffix != 0 && !found->specific)) tokens.fail("Unsupported .target " + shown);
+    if (found == nullptr || (suffix != 0 && !found->specific))
+        tokens.fail("Unsupported .target " + shown);
     if (module.isa < found->first_isa) {
-        tokens.fail("PTX .version " + dotted(module.isa) + " does not support .target " + std::string(name));
+        tokens.fail("PTX .version " + dotted(module.isa) + " does not support .target " +
+                    std::string(name));
     }
     const std::string mine = "sm_" + std::to_string(device.capability);
     if (capability > device.capability) {
@@ -61,10 +66,11 @@ void architecture(TokenStream& tokens, std::string_view name, const Target& devi
     module.target_suffix = suffix;
 }
 
-}  // namespace
+} // namespace
 
 void parse_version(TokenStream& tokens, const Target& device, syntax::Module& module) {
-    if (!tokens.accept_dotted(".version")) tokens.fail("Missing .version directive at start of file");
+    if (!tokens.accept_dotted(".version"))
+        tokens.fail("Missing .version directive at start of file");
     const Token version = tokens.peek();
     int parts[2] = {0, 0};
     int part = 0;
@@ -82,8 +88,8 @@ void parse_version(TokenStream& tokens, const Target& device, syntax::Module& mo
     module.isa = parts[0] * 10 + parts[1];
     if (module.isa > device.newest_isa) {
         throw LoadError(version.line,
-                        "Unsupported .version " + std::string(version.text) + "; current version is '" +
-                            dotted(device.newest_isa) + "'",
+                        "Unsupported .version " + std::string(version.text) +
+                            "; current version is '" + dotted(device.newest_isa) + "'",
                         LoadStatus::UnsupportedVersion);
     }
     tokens.take();
@@ -104,4 +110,4 @@ void parse_target(TokenStream& tokens, const Target& device, syntax::Module& mod
     if (module.target == 0) tokens.fail("Unsupported .target: no architecture named");
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

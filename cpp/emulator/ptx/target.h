@@ -9,4 +9,4 @@ namespace cudamod::emulator::ptx {
 void parse_version(TokenStream& tokens, const Target& device, syntax::Module& module);
 void parse_target(TokenStream& tokens, const Target& device, syntax::Module& module);
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

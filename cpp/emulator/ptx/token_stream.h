@@ -58,7 +58,8 @@ class TokenStream {
 
     [[noreturn]] void fail(const std::string& reason) const { throw LoadError(line(), reason); }
     [[noreturn]] void unexpected(const std::string& wanted) const {
-        throw LoadError(line(), "Parsing error near '" + shown(peek()) + "': syntax error, expected " + wanted);
+        throw LoadError(line(), "Parsing error near '" + shown(peek()) +
+                                    "': syntax error, expected " + wanted);
     }
 
     /// The source from `first` to the token taken last.
@@ -68,7 +69,8 @@ class TokenStream {
     }
 
     static std::string shown(const Token& token) {
-        return token.kind == TokenKind::End ? std::string("end of input") : std::string(token.text.substr(0, 80));
+        return token.kind == TokenKind::End ? std::string("end of input")
+                                            : std::string(token.text.substr(0, 80));
     }
 
   private:
@@ -78,4 +80,4 @@ class TokenStream {
     const Token* last_ = nullptr;
 };
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

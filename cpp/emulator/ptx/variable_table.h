@@ -25,10 +25,11 @@ class VariableTable {
 
   private:
     void initialize(Variable& variable, const syntax::Declaration& declaration);
-    std::size_t relocate(Variable& variable, const syntax::Declaration& declaration, std::size_t element);
+    std::size_t relocate(Variable& variable, const syntax::Declaration& declaration,
+                         std::size_t element);
 
     Code& code_;
     std::vector<std::pair<std::string, int>> mentioned_;
 };
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

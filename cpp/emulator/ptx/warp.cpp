@@ -18,7 +18,7 @@ bool runs_before(const Group& a, const Group& b) {
     return a.pc < b.pc;
 }
 
-}  // namespace
+} // namespace
 
 Frame* Warp::take_frame(const FunctionCode& code) {
     std::unique_ptr<Frame> frame;
@@ -47,7 +47,8 @@ Frame* Warp::take_frame(const FunctionCode& code) {
 
 void Warp::drop_frame(Frame* frame) {
     frame_bytes_ -= frame->code->register_bytes + 64;
-    const auto found = std::find_if(frames_.rbegin(), frames_.rend(), [&](const auto& held) { return held.get() == frame; });
+    const auto found = std::find_if(frames_.rbegin(), frames_.rend(),
+                                    [&](const auto& held) { return held.get() == frame; });
     std::swap(*found, frames_.back());
     free_frames_.push_back(std::move(frames_.back()));
     frames_.pop_back();
@@ -55,10 +56,12 @@ void Warp::drop_frame(Frame* frame) {
 
 void Warp::grow_local(std::uint32_t bytes) {
     if (bytes <= local_stride) return;
-    const std::uint32_t stride = std::min(std::max((bytes + 15) / 16 * 16, local_stride * 2), kMaxLocalBytes + 16);
+    const std::uint32_t stride =
+        std::min(std::max((bytes + 15) / 16 * 16, local_stride * 2), kMaxLocalBytes + 16);
     std::vector<std::byte> grown(std::size_t{stride} * kLanes);
     for (unsigned l = 0; local_stride != 0 && l < kLanes; ++l) {
-        std::memcpy(grown.data() + std::size_t{l} * stride, local + std::size_t{l} * local_stride, local_stride);
+        std::memcpy(grown.data() + std::size_t{l} * stride, local + std::size_t{l} * local_stride,
+                    local_stride);
     }
     local_storage_ = std::move(grown);
     local = local_storage_.data();
@@ -72,7 +75,8 @@ void Warp::enter(Frame* into) {
 }
 
 void Warp::start(const FunctionCode& entry, std::uint32_t lanes) {
-    for (auto& held : frames_) free_frames_.push_back(std::move(held));
+    for (auto& held : frames_)
+        free_frames_.push_back(std::move(held));
     frames_.clear();
     frame_bytes_ = 0;
     groups_.clear();
@@ -102,7 +106,8 @@ bool Warp::select_group(bool rotate) {
         for (std::size_t a = 0; a < groups_.size(); ++a) {
             if (groups_[a].state != GroupState::Runnable) continue;
             for (std::size_t b = groups_.size() - 1; b > a; --b) {
-                const bool meets = groups_[b].state == GroupState::Runnable && groups_[b].frame == groups_[a].frame &&
+                const bool meets = groups_[b].state == GroupState::Runnable &&
+                                   groups_[b].frame == groups_[a].frame &&
                                    groups_[b].pc == groups_[a].pc;
                 if (!meets) continue;
                 groups_[a].mask |= groups_[b].mask;
@@ -133,7 +138,8 @@ bool Warp::select_group(bool rotate) {
     limit = kNoLimit;
     if (rotate) return true;
     for (const Group& group : groups_) {
-        if (group.state == GroupState::Runnable && group.frame == frame && group.pc > pc) limit = std::min(limit, group.pc);
+        if (group.state == GroupState::Runnable && group.frame == frame && group.pc > pc)
+            limit = std::min(limit, group.pc);
     }
     return true;
 }
@@ -147,7 +153,8 @@ Warp::Status Warp::run(std::uint32_t steps) {
         std::uint32_t mask = active;
         if (i->guard != kNoSlot) mask &= *at<std::uint32_t>(i->guard) ^ i->guard_xor;
         if (mask != 0) i->handler(*this, *i, mask);
-        if (pc < limit && --steps != 0) [[likely]] continue;
+        if (pc < limit && --steps != 0) [[likely]]
+            continue;
         park();
         if (steps == 0 || way_given_) {
             rotate_ = groups_.size() > 1;
@@ -164,7 +171,8 @@ void Warp::branch(const Instruction* target, std::uint32_t mask) {
     }
     const std::uint32_t others = active & ~mask;
     const bool forward = target > pc;
-    groups_.push_back({frame, forward ? target : pc, forward ? mask : others, GroupState::Runnable});
+    groups_.push_back(
+        {frame, forward ? target : pc, forward ? mask : others, GroupState::Runnable});
     limit = std::min(limit, forward ? target : pc);
     active = forward ? others : mask;
     if (!forward) pc = target;
@@ -177,7 +185,8 @@ void Warp::separate(std::uint32_t mask, const Instruction* others_at) {
     limit = std::min(limit, others_at);
 }
 
-void Warp::wait(const Instruction& i, GroupState state, std::uint32_t members, std::uint32_t barrier) {
+void Warp::wait(const Instruction& i, GroupState state, std::uint32_t members,
+                std::uint32_t barrier) {
     groups_.push_back({frame, pc, active, state, &i, members, barrier, nullptr});
     active = 0;
     limit = nullptr;
@@ -189,7 +198,8 @@ void Warp::synchronize(const Instruction& i, std::uint32_t mask, Slot slot, Eval
     const auto* masks = at<std::uint32_t>(slot);
     const std::uint32_t members = masks[lane];
     std::uint32_t same = 0;
-    for (unsigned l = 0; l < kLanes; ++l) same |= masks[l] == members ? 1u << l : 0u;
+    for (unsigned l = 0; l < kLanes; ++l)
+        same |= masks[l] == members ? 1u << l : 0u;
     separate(mask & same, &i);
     if ((members & live & ~active) == 0) {
         const Part part{frame, &i, active};
@@ -210,7 +220,8 @@ void Warp::check_synchronized() {
         std::uint32_t here = 0;
         const auto meets = [leader](const Group& group) {
             return group.state == GroupState::AtWarpSync && group.members == leader.members &&
-                   group.evaluate == leader.evaluate && group.waiting->extra == leader.waiting->extra;
+                   group.evaluate == leader.evaluate &&
+                   group.waiting->extra == leader.waiting->extra;
         };
         for (const Group& group : groups_) {
             if (!meets(group)) continue;
@@ -228,17 +239,19 @@ void Warp::check_synchronized() {
 void Warp::exit(std::uint32_t mask) {
     live &= ~mask;
     active &= ~mask;
-    for (Frame* at = frame; at != nullptr; at = at->parent) at->lanes &= ~mask;
+    for (Frame* at = frame; at != nullptr; at = at->parent)
+        at->lanes &= ~mask;
     if (active == 0) limit = nullptr;
     check_synchronized();
     block->check_barriers();
 }
 
-void Warp::hand_over(const Transfer& from, const Frame& from_frame, const Transfer& to, const Frame& to_frame,
-                     std::uint32_t mask) {
+void Warp::hand_over(const Transfer& from, const Frame& from_frame, const Transfer& to,
+                     const Frame& to_frame, std::uint32_t mask) {
     if (to.in_register && to.place == kNoSlot) return;
     const auto place = [&](const Transfer& transfer, const Frame& at, unsigned l) -> std::byte* {
-        if (!transfer.in_register) return local + std::size_t{l} * local_stride + at.local_base + transfer.place;
+        if (!transfer.in_register)
+            return local + std::size_t{l} * local_stride + at.local_base + transfer.place;
         std::byte* base = (transfer.place & kConstantBit) != 0 ? bases[1] : at.registers;
         return base + (transfer.place & ~kConstantBit) + std::size_t{l} * transfer.size;
     };
@@ -248,12 +261,14 @@ void Warp::hand_over(const Transfer& from, const Frame& from_frame, const Transf
     }
 }
 
-void Warp::call(const Instruction& i, const CallSite& site, const FunctionCode& callee, std::uint32_t mask) {
+void Warp::call(const Instruction& i, const CallSite& site, const FunctionCode& callee,
+                std::uint32_t mask) {
     const std::uint32_t base = (frame->local_base + frame->code->local_bytes + 15) / 16 * 16;
     if (frame->depth >= kMaxDepth || base + std::uint64_t{callee.local_bytes} > kMaxLocalBytes ||
         frame_bytes_ + callee.register_bytes > kMaxFrameBytes) {
         fault(FaultKind::StackOverflow, i, static_cast<unsigned>(__builtin_ctz(mask)),
-              "call of '" + callee.name + "' at depth " + std::to_string(frame->depth + 1) + " exceeds the stack");
+              "call of '" + callee.name + "' at depth " + std::to_string(frame->depth + 1) +
+                  " exceeds the stack");
     }
     if (mask != active) {
         groups_.push_back({frame, pc, active & ~mask, GroupState::Runnable});
@@ -271,7 +286,8 @@ void Warp::call(const Instruction& i, const CallSite& site, const FunctionCode& 
     }
     if (callee.frame_base != kNoSlot) {
         auto* lanes = reinterpret_cast<std::uint64_t*>(inner->registers + callee.frame_base);
-        for (unsigned l = 0; l < kLanes; ++l) lanes[l] = base;
+        for (unsigned l = 0; l < kLanes; ++l)
+            lanes[l] = base;
     }
     enter(inner);
     active = mask;
@@ -295,4 +311,4 @@ void Warp::leave(std::uint32_t mask) {
     if (inner->lanes == 0) drop_frame(inner);
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -1,8 +1,8 @@
 /// 32 threads that execute together, divergence and all.
 ///
-/// Lanes are in groups; a group has a frame, a program counter and a mask. One group runs at a time: the
-/// one with the deepest frame and, there, the smallest program counter, so that groups meet again at the
-/// first instruction that both reach. Handlers work on the public members.
+/// Lanes are in groups; a group has a frame, a program counter and a mask. One group runs at a
+/// time: the one with the deepest frame and, there, the smallest program counter, so that groups
+/// meet again at the first instruction that both reach. Handlers work on the public members.
 #pragma once
 
 #include "emulator/ptx/code.h"
@@ -25,7 +25,7 @@ struct Frame {
     std::vector<std::byte> storage;
     std::uint32_t local_base = 0;
     std::uint32_t depth = 0;
-    std::uint32_t lanes = 0;  ///< still inside
+    std::uint32_t lanes = 0; ///< still inside
     const Instruction* return_to = nullptr;
     const CallSite* site = nullptr;
 };
@@ -46,10 +46,10 @@ struct Group {
     const Instruction* pc = nullptr;
     std::uint32_t mask = 0;
     GroupState state = GroupState::Runnable;
-    const Instruction* waiting = nullptr;  ///< the instruction that it waits in
-    std::uint32_t members = 0;             ///< AtWarpSync: who has to come
-    std::uint32_t barrier = 0;             ///< AtBarrier: its number
-    Evaluate evaluate = nullptr;           ///< AtWarpSync
+    const Instruction* waiting = nullptr; ///< the instruction that it waits in
+    std::uint32_t members = 0;            ///< AtWarpSync: who has to come
+    std::uint32_t barrier = 0;            ///< AtBarrier: its number
+    Evaluate evaluate = nullptr;          ///< AtWarpSync
 };
 
 class Warp {
@@ -57,31 +57,32 @@ class Warp {
     enum class Status { Exited, Blocked, Ready };
 
     // What handlers use.
-    std::byte* bases[2] = {nullptr, nullptr};  ///< registers, constants
+    std::byte* bases[2] = {nullptr, nullptr}; ///< registers, constants
     const Instruction* pc = nullptr;
-    const Instruction* limit = nullptr;        ///< reschedule when pc reaches it
-    std::uint32_t active = 0;                  ///< lanes of the running group
-    std::uint32_t live = 0;                    ///< lanes that have not exited
-    std::byte* local = nullptr;                ///< lane 0's local memory
-    std::uint32_t local_stride = 0;            ///< bytes per lane
-    std::uint32_t local_limit = 0;             ///< end of the running frame
+    const Instruction* limit = nullptr; ///< reschedule when pc reaches it
+    std::uint32_t active = 0;           ///< lanes of the running group
+    std::uint32_t live = 0;             ///< lanes that have not exited
+    std::byte* local = nullptr;         ///< lane 0's local memory
+    std::uint32_t local_stride = 0;     ///< bytes per lane
+    std::uint32_t local_limit = 0;      ///< end of the running frame
     Frame* frame = nullptr;
     Block* block = nullptr;
     Worker* worker = nullptr;
-    std::uint32_t carry = 0;                   ///< CC.CF of each lane
-    std::uint32_t cluster_arrived = 0;         ///< lanes that the cluster barrier counts
-    std::uint32_t index = 0;                   ///< within the block
+    std::uint32_t carry = 0;           ///< CC.CF of each lane
+    std::uint32_t cluster_arrived = 0; ///< lanes that the cluster barrier counts
+    std::uint32_t index = 0;           ///< within the block
     std::uint32_t tid[3][kLanes] = {};
 
-    template <class T> [[gnu::always_inline]] T* at(Slot slot) const {
+    template <class T>
+    [[gnu::always_inline]] T* at(Slot slot) const {
         return reinterpret_cast<T*>(bases[slot & kConstantBit] + (slot & ~kConstantBit));
     }
 
     /// Makes the warp's threads ready to enter the kernel.
     void start(const FunctionCode& entry, std::uint32_t lanes);
 
-    /// Runs until all lanes wait or have exited, or for about `steps` instructions. Blocked: did nothing,
-    /// since all lanes wait.
+    /// Runs until all lanes wait or have exited, or for about `steps` instructions. Blocked: did
+    /// nothing, since all lanes wait.
     Status run(std::uint32_t steps);
 
     /// The lanes of `mask` continue at `target`, the others of the running group behind the branch.
@@ -93,19 +94,21 @@ class Warp {
     /// The running group waits in instruction `i`.
     void wait(const Instruction& i, GroupState state, std::uint32_t members, std::uint32_t barrier);
 
-    /// Executes `i` for the lanes of `mask` together with the others named in their membermask, now or when
-    /// the last of them comes. `members`: the slot with the masks.
+    /// Executes `i` for the lanes of `mask` together with the others named in their membermask, now
+    /// or when the last of them comes. `members`: the slot with the masks.
     void synchronize(const Instruction& i, std::uint32_t mask, Slot members, Evaluate evaluate);
 
     void exit(std::uint32_t mask);
-    void call(const Instruction& i, const CallSite& site, const FunctionCode& callee, std::uint32_t mask);
+    void call(const Instruction& i, const CallSite& site, const FunctionCode& callee,
+              std::uint32_t mask);
     void leave(std::uint32_t mask);
     void give_way() { limit = nullptr, way_given_ = true; }
 
     std::vector<Group>& groups() { return groups_; }
     unsigned first_lane() const { return static_cast<unsigned>(__builtin_ctz(active)); }
 
-    [[noreturn]] void fault(FaultKind kind, const Instruction& i, unsigned lane, const std::string& detail) const;
+    [[noreturn]] void fault(FaultKind kind, const Instruction& i, unsigned lane,
+                            const std::string& detail) const;
 
   private:
     bool select_group(bool rotate);
@@ -115,8 +118,8 @@ class Warp {
     Frame* take_frame(const FunctionCode& code);
     void drop_frame(Frame* frame);
     void grow_local(std::uint32_t bytes);
-    void hand_over(const Transfer& from, const Frame& from_frame, const Transfer& to, const Frame& to_frame,
-                   std::uint32_t mask);
+    void hand_over(const Transfer& from, const Frame& from_frame, const Transfer& to,
+                   const Frame& to_frame, std::uint32_t mask);
 
     std::vector<Group> groups_;
     std::vector<std::unique_ptr<Frame>> free_frames_;
@@ -133,4 +136,4 @@ struct FaultError {
     Fault fault;
 };
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -21,17 +21,20 @@ std::string squeezed(std::string_view text) {
     return result.substr(0, 200);
 }
 
-}  // namespace
+} // namespace
 
-void Warp::fault(FaultKind kind, const Instruction& i, unsigned lane, const std::string& detail) const {
+void Warp::fault(FaultKind kind, const Instruction& i, unsigned lane,
+                 const std::string& detail) const {
     const Code& code = worker->grid.code;
     const SourceLine& source = code.sources[i.source];
-    std::string message = "kernel '" + worker->grid.kernel().name + "', line " + std::to_string(source.line) + " '" +
-                          squeezed(std::string_view(code.text).substr(source.begin, source.length)) + "'";
-    if (frame != nullptr && frame->parent != nullptr) message += " in function '" + frame->code->name + "'";
+    std::string message =
+        "kernel '" + worker->grid.kernel().name + "', line " + std::to_string(source.line) + " '" +
+        squeezed(std::string_view(code.text).substr(source.begin, source.length)) + "'";
+    if (frame != nullptr && frame->parent != nullptr)
+        message += " in function '" + frame->code->name + "'";
     message += ", block " + triple(block->index.x, block->index.y, block->index.z) + ", thread " +
                triple(tid[0][lane], tid[1][lane], tid[2][lane]) + ": " + detail;
     throw FaultError{{kind, message}};
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

@@ -19,77 +19,96 @@ std::string hex(std::uint64_t value) {
 }
 
 std::string access(std::uint64_t address, std::uint32_t size, bool write) {
-    return std::string(write ? "write of " : "read of ") + std::to_string(size) + " bytes at " + hex(address);
+    return std::string(write ? "write of " : "read of ") + std::to_string(size) + " bytes at " +
+           hex(address);
 }
 
 Dim3 position(std::uint64_t index, const Dim3& size) {
-    return {static_cast<std::uint32_t>(index % size.x), static_cast<std::uint32_t>(index / size.x % size.y),
+    return {static_cast<std::uint32_t>(index % size.x),
+            static_cast<std::uint32_t>(index / size.x % size.y),
             static_cast<std::uint32_t>(index / size.x / size.y)};
 }
 
-}  // namespace
+} // namespace
 
-Worker::Worker(Grid& grid) : grid(grid), windows(grid.code.memory_instructions), random_(grid.launch.seed) {}
+Worker::Worker(Grid& grid)
+    : grid(grid), windows(grid.code.memory_instructions), random_(grid.launch.seed) {}
 
-std::byte* Worker::find_global(const Warp& warp, const Instruction& i, unsigned lane, std::uint64_t address,
-                               std::uint32_t size, bool write) {
+std::byte* Worker::find_global(const Warp& warp, const Instruction& i, unsigned lane,
+                               std::uint64_t address, std::uint32_t size, bool write) {
     if (address % size != 0) {
-        warp.fault(FaultKind::MisalignedAddress, i, lane, access(address, size, write) + " is misaligned");
+        warp.fault(FaultKind::MisalignedAddress, i, lane,
+                   access(address, size, write) + " is misaligned");
     }
     if (in_window(address, kHeapWindow)) {
         if (std::byte* host = DeviceHeap::instance().find(address, size)) return host;
-        warp.fault(FaultKind::IllegalAddress, i, lane, access(address, size, write) + ": not allocated by malloc");
+        warp.fault(FaultKind::IllegalAddress, i, lane,
+                   access(address, size, write) + ": not allocated by malloc");
     }
-    if (in_window(address, kWorkspaceWindow) && address - kWorkspaceWindow + size <= sizeof grid.workspace) {
+    if (in_window(address, kWorkspaceWindow) &&
+        address - kWorkspaceWindow + size <= sizeof grid.workspace) {
         return grid.workspace + (address - kWorkspaceWindow);
     }
-    if (in_window(address, kSharedWindow) || in_window(address, kLocalWindow) || in_window(address, kParameterWindow)) {
+    if (in_window(address, kSharedWindow) || in_window(address, kLocalWindow) ||
+        in_window(address, kParameterWindow)) {
         warp.fault(FaultKind::InvalidAddressSpace, i, lane,
-                   access(address, size, write) + ": not a global address, it lies in the window of " +
-                       (in_window(address, kSharedWindow) ? "shared" : in_window(address, kLocalWindow) ? "local" : "parameter") +
+                   access(address, size, write) +
+                       ": not a global address, it lies in the window of " +
+                       (in_window(address, kSharedWindow)  ? "shared"
+                        : in_window(address, kLocalWindow) ? "local"
+                                                           : "parameter") +
                        " memory");
     }
     const Window window = grid.memory.find(address, size);
-    const bool inside = window.host != nullptr && address >= window.begin && address < window.end && window.end - address >= size;
+    const bool inside = window.host != nullptr && address >= window.begin && address < window.end &&
+                        window.end - address >= size;
     if (!inside) {
         warp.fault(FaultKind::IllegalAddress, i, lane,
                    access(address, size, write) + ": " + grid.memory.explain(address));
     }
     if (write && !window.writable) {
-        warp.fault(FaultKind::IllegalAddress, i, lane, access(address, size, write) + ": the memory is read-only");
+        warp.fault(FaultKind::IllegalAddress, i, lane,
+                   access(address, size, write) + ": the memory is read-only");
     }
     windows[i.cache] = window;
     return window.host + (address - window.begin);
 }
 
-std::byte* Worker::find_shared(const Warp& warp, const Instruction& i, unsigned lane, std::uint64_t offset, std::uint32_t size) {
+std::byte* Worker::find_shared(const Warp& warp, const Instruction& i, unsigned lane,
+                               std::uint64_t offset, std::uint32_t size) {
     if (offset % size != 0) {
-        warp.fault(FaultKind::MisalignedAddress, i, lane, "shared address " + hex(offset) + " is misaligned for " +
-                                                              std::to_string(size) + " bytes");
+        warp.fault(FaultKind::MisalignedAddress, i, lane,
+                   "shared address " + hex(offset) + " is misaligned for " + std::to_string(size) +
+                       " bytes");
     }
     const Block* target = warp.block;
     std::uint64_t at = offset;
     if (offset >> kClusterRankShift != 0 && offset < kWindowBytes) {
-        target = warp.block->cluster->at_rank(static_cast<std::uint32_t>(offset >> kClusterRankShift) - 1);
+        target = warp.block->cluster->at_rank(
+            static_cast<std::uint32_t>(offset >> kClusterRankShift) - 1);
         at = offset & ((1u << kClusterRankShift) - 1);
     }
     if (target == nullptr || at + size > target->shared.size() || offset >= kWindowBytes) {
         warp.fault(FaultKind::IllegalAddress, i, lane,
-                   "shared address " + hex(offset) + " (" + std::to_string(size) + " bytes) lies outside the block's " +
+                   "shared address " + hex(offset) + " (" + std::to_string(size) +
+                       " bytes) lies outside the block's " +
                        std::to_string(warp.block->shared.size()) + " bytes");
     }
     return const_cast<Block*>(target)->shared.data() + at;
 }
 
-std::byte* Worker::find_local(const Warp& warp, const Instruction& i, unsigned lane, std::uint64_t offset, std::uint32_t size) {
+std::byte* Worker::find_local(const Warp& warp, const Instruction& i, unsigned lane,
+                              std::uint64_t offset, std::uint32_t size) {
     if (offset % size != 0) {
-        warp.fault(FaultKind::MisalignedAddress, i, lane, "local address " + hex(offset) + " is misaligned for " +
-                                                              std::to_string(size) + " bytes");
+        warp.fault(FaultKind::MisalignedAddress, i, lane,
+                   "local address " + hex(offset) + " is misaligned for " + std::to_string(size) +
+                       " bytes");
     }
     if (offset >= warp.local_limit || warp.local_limit - offset < size) {
-        warp.fault(FaultKind::IllegalAddress, i, lane, "local address " + hex(offset) + " (" + std::to_string(size) +
-                                                           " bytes) lies outside the thread's stack of " +
-                                                           std::to_string(warp.local_limit) + " bytes");
+        warp.fault(FaultKind::IllegalAddress, i, lane,
+                   "local address " + hex(offset) + " (" + std::to_string(size) +
+                       " bytes) lies outside the thread's stack of " +
+                       std::to_string(warp.local_limit) + " bytes");
     }
     return warp.local + std::size_t{lane} * warp.local_stride + offset;
 }
@@ -103,11 +122,13 @@ bool Worker::is_constant(std::uint64_t address) const {
     return false;
 }
 
-std::byte* Worker::find_generic(const Warp& warp, const Instruction& i, unsigned lane, std::uint64_t address,
-                                std::uint32_t size, bool write) {
+std::byte* Worker::find_generic(const Warp& warp, const Instruction& i, unsigned lane,
+                                std::uint64_t address, std::uint32_t size, bool write) {
     if (address < kFirstWindow) return find_global(warp, i, lane, address, size, write);
-    if (in_window(address, kSharedWindow)) return find_shared(warp, i, lane, address - kSharedWindow, size);
-    if (in_window(address, kLocalWindow)) return find_local(warp, i, lane, address - kLocalWindow, size);
+    if (in_window(address, kSharedWindow))
+        return find_shared(warp, i, lane, address - kSharedWindow, size);
+    if (in_window(address, kLocalWindow))
+        return find_local(warp, i, lane, address - kLocalWindow, size);
     if (in_window(address, kParameterWindow) && !write) {
         const std::uint64_t offset = address - kParameterWindow;
         if (offset % size == 0 && offset + size <= grid.kernel().parameter_bytes) {
@@ -126,10 +147,12 @@ std::uint64_t Worker::shuffled(std::uint64_t index, std::uint64_t count) const {
     // index * step is a permutation when the step has no common divisor with the count.
     std::uint64_t step = grid.launch.seed % count;
     const auto common = [](std::uint64_t a, std::uint64_t b) {
-        while (b != 0) a = std::exchange(b, a % b);
+        while (b != 0)
+            a = std::exchange(b, a % b);
         return a;
     };
-    while (step == 0 || common(step, count) != 1) step = step + 1 >= count ? 1 : step + 1;
+    while (step == 0 || common(step, count) != 1)
+        step = step + 1 >= count ? 1 : step + 1;
     const auto product = static_cast<unsigned __int128>(index) * step + grid.launch.seed / count;
     return static_cast<std::uint64_t>(product % count);
 }
@@ -175,21 +198,27 @@ void Worker::prepare(std::uint64_t cluster_index, Cluster& cluster, std::size_t&
         block.rank = rank;
         block.cluster = &cluster;
         cluster.blocks.push_back(&block);
-        prepare_block(block, {origin.x * grid.cluster.x + inside.x, origin.y * grid.cluster.y + inside.y,
-                              origin.z * grid.cluster.z + inside.z});
+        prepare_block(block,
+                      {origin.x * grid.cluster.x + inside.x, origin.y * grid.cluster.y + inside.y,
+                       origin.z * grid.cluster.z + inside.z});
     }
 }
 
 void Worker::run_unit(const Units& units) {
     std::deque<Cluster> clusters(units.size());
     std::size_t used = 0;
-    for (std::size_t n = 0; n < units.size(); ++n) prepare(units[n], clusters[n], used);
+    for (std::size_t n = 0; n < units.size(); ++n)
+        prepare(units[n], clusters[n], used);
     const bool alone = units.size() == 1;
     std::size_t left = 0;
-    for (std::size_t n = 0; n < used; ++n) left += blocks_[n].warps.size();
+    for (std::size_t n = 0; n < used; ++n)
+        left += blocks_[n].warps.size();
     while (left != 0) {
         bool progress = false;
-        const std::size_t turn = grid.launch.seed == 0 ? 0 : (random_ = random_ * 6364136223846793005u + 1442695040888963407u) >> 33;
+        const std::size_t turn =
+            grid.launch.seed == 0
+                ? 0
+                : (random_ = random_ * 6364136223846793005u + 1442695040888963407u) >> 33;
         for (std::size_t n = 0; n < used; ++n) {
             Block& block = blocks_[(n + turn) % used];
             for (std::size_t m = 0; m < block.warps.size(); ++m) {
@@ -202,7 +231,8 @@ void Worker::run_unit(const Units& units) {
             }
         }
         if (grid.launch.cancel != nullptr && grid.launch.cancel->load(std::memory_order_relaxed)) {
-            throw FaultError{{FaultKind::Timeout, "kernel '" + grid.kernel().name + "' was cancelled"}};
+            throw FaultError{
+                {FaultKind::Timeout, "kernel '" + grid.kernel().name + "' was cancelled"}};
         }
         if (!progress && left != 0) report_deadlock(used);
     }
@@ -212,7 +242,8 @@ void Worker::report_deadlock(std::size_t used) const {
     for (std::size_t n = 0; n < used; ++n) {
         for (const auto& warp : blocks_[n].warps) {
             for (const Group& group : warp->groups()) {
-                warp->fault(FaultKind::Deadlock, *group.waiting, static_cast<unsigned>(__builtin_ctz(group.mask)),
+                warp->fault(FaultKind::Deadlock, *group.waiting,
+                            static_cast<unsigned>(__builtin_ctz(group.mask)),
                             "waits for threads that never come: no thread of the block can go on");
             }
         }
@@ -232,8 +263,9 @@ void Worker::run_all() {
 
 void Worker::run_together(std::uint64_t first, std::uint64_t step) {
     Units units;
-    for (std::uint64_t index = first; index < clusters_in_grid(); index += step) units.push_back(index);
+    for (std::uint64_t index = first; index < clusters_in_grid(); index += step)
+        units.push_back(index);
     run_unit(units);
 }
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

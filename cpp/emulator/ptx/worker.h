@@ -43,21 +43,22 @@ class Worker {
     void run_together(std::uint64_t first, std::uint64_t step);
 
     Grid& grid;
-    std::vector<Window> windows;  ///< by Instruction::cache
+    std::vector<Window> windows; ///< by Instruction::cache
 
-    /// The host address of a global or constant address, checked; faults otherwise. Fills the cache.
-    std::byte* find_global(const Warp& warp, const Instruction& i, unsigned lane, std::uint64_t address,
-                           std::uint32_t size, bool write);
+    /// The host address of a global or constant address, checked; faults otherwise. Fills the
+    /// cache.
+    std::byte* find_global(const Warp& warp, const Instruction& i, unsigned lane,
+                           std::uint64_t address, std::uint32_t size, bool write);
     /// The same for any generic address.
-    std::byte* find_generic(const Warp& warp, const Instruction& i, unsigned lane, std::uint64_t address,
-                            std::uint32_t size, bool write);
+    std::byte* find_generic(const Warp& warp, const Instruction& i, unsigned lane,
+                            std::uint64_t address, std::uint32_t size, bool write);
     /// An offset in the shared window: the own block's, or another's of the cluster.
-    std::byte* find_shared(const Warp& warp, const Instruction& i, unsigned lane, std::uint64_t offset,
-                           std::uint32_t size);
+    std::byte* find_shared(const Warp& warp, const Instruction& i, unsigned lane,
+                           std::uint64_t offset, std::uint32_t size);
     /// Whether the address belongs to one of the program's .const variables.
     bool is_constant(std::uint64_t address) const;
-    std::byte* find_local(const Warp& warp, const Instruction& i, unsigned lane, std::uint64_t offset,
-                          std::uint32_t size);
+    std::byte* find_local(const Warp& warp, const Instruction& i, unsigned lane,
+                          std::uint64_t offset, std::uint32_t size);
 
   private:
     using Units = std::vector<std::uint64_t>;
@@ -72,4 +73,4 @@ class Worker {
     std::uint64_t random_;
 };
 
-}  // namespace cudamod::emulator::ptx
+} // namespace cudamod::emulator::ptx

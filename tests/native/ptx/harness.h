@@ -21,12 +21,14 @@ class VectorMemory : public ptx::Memory {
         blocks_[address] = std::vector<std::byte>(bytes);
         return address;
     }
-    template <class T> std::uint64_t upload(const std::vector<T>& values) {
+    template <class T>
+    std::uint64_t upload(const std::vector<T>& values) {
         const std::uint64_t address = allocate(values.size() * sizeof(T));
         std::memcpy(blocks_[address].data(), values.data(), values.size() * sizeof(T));
         return address;
     }
-    template <class T> std::vector<T> download(std::uint64_t address) const {
+    template <class T>
+    std::vector<T> download(std::uint64_t address) const {
         const std::vector<std::byte>& block = blocks_.at(address);
         std::vector<T> values(block.size() / sizeof(T));
         std::memcpy(values.data(), block.data(), values.size() * sizeof(T));
@@ -40,7 +42,9 @@ class VectorMemory : public ptx::Memory {
         if (offset > found->second.size() || found->second.size() - offset < size) return {};
         return {found->first, found->first + found->second.size(), found->second.data(), true};
     }
-    std::string explain(std::uint64_t address) override { return address == 0 ? "null" : "outside of every allocation"; }
+    std::string explain(std::uint64_t address) override {
+        return address == 0 ? "null" : "outside of every allocation";
+    }
 
   private:
     std::map<std::uint64_t, std::vector<std::byte>> blocks_;
@@ -51,20 +55,24 @@ inline std::string header(const std::string& version = "9.0", const std::string&
     return ".version " + version + "\n.target " + target + "\n.address_size 64\n";
 }
 
-inline ptx::LoadResult load(const std::string& text) { return ptx::load(text, ptx::Target{90, 'a', 90}); }
+inline ptx::LoadResult load(const std::string& text) {
+    return ptx::load(text, ptx::Target{90, 'a', 90});
+}
 
 /// A loaded module with memory for its variables and a way to launch its kernels.
 class Module {
   public:
     explicit Module(const std::string& text) : result_(load(text)) {
         if (!result_.program) {
-            check::report(__FILE__, __LINE__, "does not load: " + result_.log + text.substr(0, 4000));
+            check::report(__FILE__, __LINE__,
+                          "does not load: " + result_.log + text.substr(0, 4000));
             return;
         }
         for (const ptx::Variable& variable : result_.program->variables()) {
             variables_.push_back(memory.allocate(std::max<std::uint64_t>(variable.size, 1)));
             if (variable.initial.empty()) continue;
-            std::memcpy(memory.find(variables_.back(), 1).host, variable.initial.data(), variable.initial.size());
+            std::memcpy(memory.find(variables_.back(), 1).host, variable.initial.data(),
+                        variable.initial.size());
         }
         relocate();
     }
@@ -79,11 +87,14 @@ class Module {
     }
 
     /// Each argument takes its place at its natural alignment.
-    template <class... T> std::optional<ptx::Fault> launch(const std::string& name, ptx::Dim3 grid, ptx::Dim3 block, T... arguments) {
+    template <class... T>
+    std::optional<ptx::Fault> launch(const std::string& name, ptx::Dim3 grid, ptx::Dim3 block,
+                                     T... arguments) {
         if (!loaded()) return ptx::Fault{ptx::FaultKind::Trap, "not loaded"};
         std::vector<std::byte> parameters;
         const auto append = [&](auto value) {
-            while (parameters.size() % sizeof value != 0) parameters.push_back({});
+            while (parameters.size() % sizeof value != 0)
+                parameters.push_back({});
             const auto* bytes = reinterpret_cast<const std::byte*>(&value);
             parameters.insert(parameters.end(), bytes, bytes + sizeof value);
         };
@@ -93,7 +104,8 @@ class Module {
         for (std::size_t n = 0; n < program().entries().size(); ++n) {
             if (program().entries()[n].name == name) options.entry = n;
         }
-        if (options.entry == ~std::size_t{0}) return ptx::Fault{ptx::FaultKind::Trap, "no kernel " + name};
+        if (options.entry == ~std::size_t{0})
+            return ptx::Fault{ptx::FaultKind::Trap, "no kernel " + name};
         options.grid = grid;
         options.block = block;
         options.parameters = parameters.data();
@@ -113,8 +125,10 @@ class Module {
         for (std::size_t n = 0; n < variables_.size(); ++n) {
             for (const ptx::Relocation& relocation : program().variables()[n].relocations) {
                 const auto function = program().function_address(relocation.symbol);
-                const std::uint64_t value = (function ? *function : variable(relocation.symbol)) + static_cast<std::uint64_t>(relocation.addend);
-                std::memcpy(memory.find(variables_[n], 1).host + relocation.offset, &value, sizeof value);
+                const std::uint64_t value = (function ? *function : variable(relocation.symbol)) +
+                                            static_cast<std::uint64_t>(relocation.addend);
+                std::memcpy(memory.find(variables_[n], 1).host + relocation.offset, &value,
+                            sizeof value);
             }
         }
     }
@@ -128,4 +142,4 @@ inline void check_no_fault(const std::optional<ptx::Fault>& fault, const char* f
 }
 #define CHECK_RUNS(launch) harness::check_no_fault((launch), __FILE__, __LINE__)
 
-}  // namespace harness
+} // namespace harness

@@ -6,8 +6,10 @@
 
 int main() {
     std::map<std::string, std::uint64_t> recorded;
-    std::istringstream lines(check::read_file((std::filesystem::path(__FILE__).parent_path() / "conformance.txt").string()));
-    for (std::string line; std::getline(lines, line);) recorded[line.substr(17)] = std::stoull(line.substr(0, 16), nullptr, 16);
+    std::istringstream lines(check::read_file(
+        (std::filesystem::path(__FILE__).parent_path() / "conformance.txt").string()));
+    for (std::string line; std::getline(lines, line);)
+        recorded[line.substr(17)] = std::stoull(line.substr(0, 16), nullptr, 16);
     CHECK(recorded.size() > 1000);
     for (const conformance::Case& c : conformance::all_cases()) {
         const std::string title = conformance::title(c);
@@ -21,8 +23,11 @@ int main() {
         const auto columns = conformance::inputs(c);
         const auto size = static_cast<std::uint32_t>(columns[0].size());
         const std::uint64_t result = module.memory.allocate(size * 8);
-        const std::uint64_t a = module.memory.upload(columns[0]), b = module.memory.upload(columns[1]), d = module.memory.upload(columns[2]);
-        CHECK_RUNS(module.launch("k0", {(size + 127) / 128, 1, 1}, {128, 1, 1}, result, a, b, d, size));
+        const std::uint64_t a = module.memory.upload(columns[0]),
+                            b = module.memory.upload(columns[1]),
+                            d = module.memory.upload(columns[2]);
+        CHECK_RUNS(
+            module.launch("k0", {(size + 127) / 128, 1, 1}, {128, 1, 1}, result, a, b, d, size));
         if (conformance::hash(module.memory.download<std::uint64_t>(result)) != expected->second) {
             check::report(__FILE__, __LINE__, title + ": other bits than the card's");
         }

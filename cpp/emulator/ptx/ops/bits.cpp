@@ -8,13 +8,16 @@ namespace {
 
 using std::int32_t, std::uint32_t, std::uint64_t;
 
-template <class T> struct Popc {
+template <class T>
+struct Popc {
     CUDAMOD_INLINE static uint32_t apply(T a) { return static_cast<uint32_t>(std::popcount(a)); }
 };
-template <class T> struct Clz {
+template <class T>
+struct Clz {
     CUDAMOD_INLINE static uint32_t apply(T a) { return static_cast<uint32_t>(std::countl_zero(a)); }
 };
-template <class T, bool Signed, bool Shift> struct Bfind {
+template <class T, bool Signed, bool Shift>
+struct Bfind {
     CUDAMOD_INLINE static uint32_t apply(T a) {
         if (Signed && (a >> (8 * sizeof(T) - 1)) != 0) a = static_cast<T>(~a);
         if (a == 0) return 0xffffffff;
@@ -36,12 +39,15 @@ struct Brev64 {
                Brev32::apply(static_cast<uint32_t>(a >> 32));
     }
 };
-/// 32-bit fields take their position and length from one byte; 64-bit ones, on the card, from the whole word.
-template <class T> CUDAMOD_INLINE uint32_t field_operand(uint32_t x) {
+/// 32-bit fields take their position and length from one byte; 64-bit ones, on the card, from the
+/// whole word.
+template <class T>
+CUDAMOD_INLINE uint32_t field_operand(uint32_t x) {
     if constexpr (sizeof(T) == 4) return x & 0xff;
     return x < 64 ? x : 64;
 }
-template <class T, bool Signed> struct Bfe {
+template <class T, bool Signed>
+struct Bfe {
     CUDAMOD_INLINE static T apply(T a, uint32_t b, uint32_t c) {
         constexpr uint32_t kBits = 8 * sizeof(T);
         const uint32_t position = field_operand<T>(b), length = field_operand<T>(c);
@@ -57,19 +63,21 @@ template <class T, bool Signed> struct Bfe {
         return sign ? static_cast<T>(field | static_cast<T>(~keep)) : field;
     }
 };
-template <class T> struct Bfi {
+template <class T>
+struct Bfi {
     CUDAMOD_INLINE static T apply(T a, T b, uint32_t c, uint32_t e) {
         constexpr uint32_t kBits = 8 * sizeof(T);
         const uint32_t position = field_operand<T>(c), length = field_operand<T>(e);
         if (position >= kBits || length == 0) return b;
         const T ones = static_cast<T>(~T{0});
-        const T keep = static_cast<T>((length >= kBits ? ones : static_cast<T>((T{1} << length) - 1)) << position);
+        const T keep = static_cast<T>(
+            (length >= kBits ? ones : static_cast<T>((T{1} << length) - 1)) << position);
         return static_cast<T>((b & static_cast<T>(~keep)) | (static_cast<T>(a << position) & keep));
     }
 };
 struct Fns {
     CUDAMOD_INLINE static uint32_t apply(uint32_t mask, uint32_t base, int32_t offset) {
-        if (offset == INT32_MIN) return 0;  // the card's answer
+        if (offset == INT32_MIN) return 0; // the card's answer
         if (base > 31) return 0xffffffff;
         if (offset == 0) return (mask >> base & 1) != 0 ? base : 0xffffffff;
         const int step = offset > 0 ? 1 : -1;
@@ -81,7 +89,8 @@ struct Fns {
         return 0xffffffff;
     }
 };
-template <bool Clamp, bool Signed> struct Szext {
+template <bool Clamp, bool Signed>
+struct Szext {
     CUDAMOD_INLINE static uint32_t apply(uint32_t a, uint32_t b) {
         const uint32_t width = b & 31;
         const bool too_large = Clamp && b >= 32;
@@ -90,7 +99,8 @@ template <bool Clamp, bool Signed> struct Szext {
         return (a & ~upper) | (sign ? upper : 0);
     }
 };
-template <bool Clamp> struct Bmsk {
+template <bool Clamp>
+struct Bmsk {
     CUDAMOD_INLINE static uint32_t apply(uint32_t a, uint32_t b) {
         const uint32_t position = a & 31, width = b & 31, end = position + width;
         const uint32_t from = Clamp && a >= 32 ? 0 : ~0u << position;
@@ -100,48 +110,68 @@ template <bool Clamp> struct Bmsk {
     }
 };
 
-template <bool Signed> CUDAMOD_INLINE int32_t byte_of(uint32_t x, unsigned n) {
+template <bool Signed>
+CUDAMOD_INLINE int32_t byte_of(uint32_t x, unsigned n) {
     return Signed ? static_cast<int32_t>(static_cast<std::int8_t>(x >> (8 * n)))
                   : static_cast<int32_t>(static_cast<std::uint8_t>(x >> (8 * n)));
 }
-template <bool Signed> CUDAMOD_INLINE int32_t half_of(uint32_t x, unsigned n) {
+template <bool Signed>
+CUDAMOD_INLINE int32_t half_of(uint32_t x, unsigned n) {
     return Signed ? static_cast<int32_t>(static_cast<std::int16_t>(x >> (16 * n)))
                   : static_cast<int32_t>(static_cast<std::uint16_t>(x >> (16 * n)));
 }
-template <bool A, bool B> struct Dp4a {
+template <bool A, bool B>
+struct Dp4a {
     CUDAMOD_INLINE static uint32_t apply(uint32_t a, uint32_t b, uint32_t c) {
-        for (unsigned n = 0; n < 4; ++n) c += static_cast<uint32_t>(byte_of<A>(a, n) * byte_of<B>(b, n));
+        for (unsigned n = 0; n < 4; ++n)
+            c += static_cast<uint32_t>(byte_of<A>(a, n) * byte_of<B>(b, n));
         return c;
     }
 };
-template <bool A, bool B, unsigned First> struct Dp2a {
+template <bool A, bool B, unsigned First>
+struct Dp2a {
     CUDAMOD_INLINE static uint32_t apply(uint32_t a, uint32_t b, uint32_t c) {
-        for (unsigned n = 0; n < 2; ++n) c += static_cast<uint32_t>(half_of<A>(a, n) * byte_of<B>(b, First + n));
+        for (unsigned n = 0; n < 2; ++n)
+            c += static_cast<uint32_t>(half_of<A>(a, n) * byte_of<B>(b, First + n));
         return c;
     }
 };
 
-template <class F> Handler word2() { return &binary<F, uint32_t, uint32_t>; }
-template <class F> Handler word3() { return &ternary<F, uint32_t, uint32_t>; }
+template <class F>
+Handler word2() {
+    return &binary<F, uint32_t, uint32_t>;
+}
+template <class F>
+Handler word3() {
+    return &ternary<F, uint32_t, uint32_t>;
+}
 
-template <bool A, bool B> Handler dot(const Form& form) {
+template <bool A, bool B>
+Handler dot(const Form& form) {
     if (form.is("dp4a")) return word3<Dp4a<A, B>>();
     return form.has("hi") ? word3<Dp2a<A, B, 2>>() : word3<Dp2a<A, B, 0>>();
 }
 
-template <class T, bool Signed> Handler find(const Form& form) {
+template <class T, bool Signed>
+Handler find(const Form& form) {
     return form.has("shiftamt") ? &unary<Bfind<T, Signed, true>, uint32_t, T>
                                 : Handler{&unary<Bfind<T, Signed, false>, uint32_t, T>};
 }
 
-}  // namespace
+} // namespace
 
 Handler select_bits(const Form& form) {
     const bool narrow = size_of(form.type()) == 4;
     const bool sign = is_signed(form.type());
-    if (form.is("popc")) return narrow ? &unary<Popc<uint32_t>, uint32_t, uint32_t> : Handler{&unary<Popc<uint64_t>, uint32_t, uint64_t>};
-    if (form.is("clz")) return narrow ? &unary<Clz<uint32_t>, uint32_t, uint32_t> : Handler{&unary<Clz<uint64_t>, uint32_t, uint64_t>};
-    if (form.is("brev")) return narrow ? &unary<Brev32, uint32_t, uint32_t> : Handler{&unary<Brev64, uint64_t, uint64_t>};
+    if (form.is("popc"))
+        return narrow ? &unary<Popc<uint32_t>, uint32_t, uint32_t>
+                      : Handler{&unary<Popc<uint64_t>, uint32_t, uint64_t>};
+    if (form.is("clz"))
+        return narrow ? &unary<Clz<uint32_t>, uint32_t, uint32_t>
+                      : Handler{&unary<Clz<uint64_t>, uint32_t, uint64_t>};
+    if (form.is("brev"))
+        return narrow ? &unary<Brev32, uint32_t, uint32_t>
+                      : Handler{&unary<Brev64, uint64_t, uint64_t>};
     if (form.is("bfind")) {
         if (narrow) return sign ? find<uint32_t, true>(form) : find<uint32_t, false>(form);
         return sign ? find<uint64_t, true>(form) : find<uint64_t, false>(form);
@@ -156,11 +186,13 @@ Handler select_bits(const Form& form) {
     }
     if (form.is("bfi")) {
         return narrow ? &quaternary<Bfi<uint32_t>, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t>
-                      : Handler{&quaternary<Bfi<uint64_t>, uint64_t, uint64_t, uint64_t, uint32_t, uint32_t>};
+                      : Handler{&quaternary<Bfi<uint64_t>, uint64_t, uint64_t, uint64_t, uint32_t,
+                                            uint32_t>};
     }
     if (form.is("fns")) return &ternary<Fns, uint32_t, uint32_t, uint32_t, int32_t>;
     if (form.is("szext")) {
-        if (form.has("clamp")) return sign ? word2<Szext<true, true>>() : word2<Szext<true, false>>();
+        if (form.has("clamp"))
+            return sign ? word2<Szext<true, true>>() : word2<Szext<true, false>>();
         return sign ? word2<Szext<false, true>>() : word2<Szext<false, false>>();
     }
     if (form.is("bmsk")) return form.has("clamp") ? word2<Bmsk<true>>() : word2<Bmsk<false>>();
@@ -172,4 +204,4 @@ Handler select_bits(const Form& form) {
     return nullptr;
 }
 
-}  // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+} // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA

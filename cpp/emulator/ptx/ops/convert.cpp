@@ -7,19 +7,29 @@
 namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA {
 namespace {
 
-template <class F> Handler for_number(Type type, F make) {
+template <class F>
+Handler for_number(Type type, F make) {
     switch (type) {
-    case Type::U8: return make.template operator()<std::uint8_t>();
-    case Type::S8: return make.template operator()<std::int8_t>();
-    case Type::F32: return make.template operator()<float>();
-    case Type::F64: return make.template operator()<double>();
-    default: return for_integer(type, make);
+    case Type::U8:
+        return make.template operator()<std::uint8_t>();
+    case Type::S8:
+        return make.template operator()<std::int8_t>();
+    case Type::F32:
+        return make.template operator()<float>();
+    case Type::F64:
+        return make.template operator()<double>();
+    default:
+        return for_integer(type, make);
     }
 }
 
-template <class D, class S> struct Resize { CUDAMOD_INLINE static D apply(S a) { return static_cast<D>(a); } };
+template <class D, class S>
+struct Resize {
+    CUDAMOD_INLINE static D apply(S a) { return static_cast<D>(a); }
+};
 
-template <class D, class S> struct Clamp {
+template <class D, class S>
+struct Clamp {
     CUDAMOD_INLINE static D apply(S a) {
         using Limits = std::numeric_limits<D>;
         if constexpr (std::is_signed_v<S>) {
@@ -28,7 +38,8 @@ template <class D, class S> struct Clamp {
                 if (std::int64_t{a} > std::int64_t{Limits::max()}) return Limits::max();
             } else {
                 if (a < 0) return 0;
-                if (static_cast<std::uint64_t>(a) > std::uint64_t{Limits::max()}) return Limits::max();
+                if (static_cast<std::uint64_t>(a) > std::uint64_t{Limits::max()})
+                    return Limits::max();
             }
         } else {
             if (std::uint64_t{a} > static_cast<std::uint64_t>(Limits::max())) return Limits::max();
@@ -37,51 +48,50 @@ template <class D, class S> struct Clamp {
     }
 };
 
-template <class D> CUDAMOD_INLINE D saturated(D x) {
+template <class D>
+CUDAMOD_INLINE D saturated(D x) {
     x = x > D{0} ? x : D{0};
     return x < D{1} ? x : D{1};
 }
 
-template <class D, class S, bool Sat> struct FromInteger {
+template <class D, class S, bool Sat>
+struct FromInteger {
     CUDAMOD_INLINE static D apply(S a) {
         const D r = static_cast<D>(a);
         return Sat ? saturated(r) : r;
     }
 };
 
-CUDAMOD_INLINE double round_to_integral(double x, Rounding rounding) {
-    switch (rounding) {
-    case Rounding::Zero: return __builtin_trunc(x);
-    case Rounding::Down: return __builtin_floor(x);
-    case Rounding::Up: return __builtin_ceil(x);
-    default: return __builtin_nearbyint(x);
-    }
+// In the current rounding mode.
+CUDAMOD_INLINE double to_integral(double x) {
+    return __builtin_nearbyint(x);
 }
-CUDAMOD_INLINE float round_to_integral(float x, Rounding rounding) {
-    switch (rounding) {
-    case Rounding::Zero: return __builtin_truncf(x);
-    case Rounding::Down: return __builtin_floorf(x);
-    case Rounding::Up: return __builtin_ceilf(x);
-    default: return __builtin_nearbyintf(x);
-    }
+CUDAMOD_INLINE float to_integral(float x) {
+    return __builtin_nearbyintf(x);
 }
 
 /// Values out of range give the nearest one; NaN gives 0, from or to 64 bits the sign bit alone.
-template <class D, class S, Rounding R, bool Z> struct ToInteger {
+template <class D, class S, bool Z>
+struct ToInteger {
     CUDAMOD_INLINE static D apply(S x) {
         using Limits = std::numeric_limits<D>;
         if constexpr (std::is_same_v<S, float>) x = in<Z>(x);
-        const S r = round_to_integral(x, R);
-        constexpr S kBeyond = std::is_signed_v<D> ? S(std::uint64_t{1} << (8 * sizeof(D) - 1))
-                                                  : S(std::uint64_t{1} << (8 * sizeof(D) - 1)) * S{2};
-        if (r != r) return sizeof(D) == 8 || sizeof(S) == 8 ? static_cast<D>(std::uint64_t{1} << (8 * sizeof(D) - 1)) : D{0};
+        const S r = to_integral(x);
+        constexpr S kBeyond = std::is_signed_v<D>
+                                  ? S(std::uint64_t{1} << (8 * sizeof(D) - 1))
+                                  : S(std::uint64_t{1} << (8 * sizeof(D) - 1)) * S{2};
+        if (r != r)
+            return sizeof(D) == 8 || sizeof(S) == 8
+                       ? static_cast<D>(std::uint64_t{1} << (8 * sizeof(D) - 1))
+                       : D{0};
         if (r >= kBeyond) return Limits::max();
         if (r < S(Limits::min())) return Limits::min();
         return static_cast<D>(r);
     }
 };
 
-template <class T, bool Z, bool Sat> CUDAMOD_INLINE T finished(T x) {
+template <class T, bool Z, bool Sat>
+CUDAMOD_INLINE T finished(T x) {
     if constexpr (std::is_same_v<T, float>) {
         return out<Z, Sat>(x);
     } else {
@@ -89,7 +99,8 @@ template <class T, bool Z, bool Sat> CUDAMOD_INLINE T finished(T x) {
     }
 }
 
-template <class D, class S, bool Z, bool Sat> struct FloatToFloat {
+template <class D, class S, bool Z, bool Sat>
+struct FloatToFloat {
     CUDAMOD_INLINE static D apply(S x) {
         if constexpr (std::is_same_v<S, float>) x = Z ? out<Z>(x) : x;
         const D r = static_cast<D>(x);
@@ -98,74 +109,77 @@ template <class D, class S, bool Z, bool Sat> struct FloatToFloat {
         return finished<D, Z, Sat>(r);
     }
 };
-template <class T, Rounding R, bool Z, bool Sat> struct Integral {
+template <class T, bool Z, bool Sat>
+struct Integral {
     CUDAMOD_INLINE static T apply(T x) {
         if constexpr (std::is_same_v<T, float>) x = in<Z>(x);
-        return finished<T, Z, Sat>(round_to_integral(x, R));
+        return finished<T, Z, Sat>(to_integral(x));
     }
 };
 
-template <class D, class S> Handler int_to_int(bool sat) {
-    return sat ? &unary<Clamp<D, S>, D, S> : Handler{&unary<Resize<std::make_unsigned_t<D>, S>, std::make_unsigned_t<D>, S>};
+template <class D, class S>
+Handler int_to_int(bool sat) {
+    return sat ? &unary<Clamp<D, S>, D, S>
+               : Handler{&unary<Resize<std::make_unsigned_t<D>, S>, std::make_unsigned_t<D>, S>};
 }
 
-template <class D, class S> Handler int_to_float(const Form& form) {
+template <class D, class S>
+Handler int_to_float(const Form& form) {
     const Rounding rounding = rounding_of(form);
     return form.has("sat") ? with_rounding<&unary<FromInteger<D, S, true>, D, S>>(rounding)
                            : with_rounding<&unary<FromInteger<D, S, false>, D, S>>(rounding);
 }
 
-template <class D, class S, Rounding R> Handler to_integer(bool ftz) {
+template <class D, class S>
+Handler float_to_int(const Form& form) {
+    const Rounding rounding = rounding_of(form);
     if constexpr (std::is_same_v<S, float>) {
-        if (ftz) return &unary<ToInteger<D, S, R, true>, D, S>;
+        if (form.has("ftz")) return with_rounding<&unary<ToInteger<D, S, true>, D, S>>(rounding);
     }
-    return &unary<ToInteger<D, S, R, false>, D, S>;
-}
-template <class D, class S> Handler float_to_int(const Form& form) {
-    const bool ftz = form.has("ftz");
-    switch (rounding_of(form)) {
-    case Rounding::Zero: return to_integer<D, S, Rounding::Zero>(ftz);
-    case Rounding::Down: return to_integer<D, S, Rounding::Down>(ftz);
-    case Rounding::Up: return to_integer<D, S, Rounding::Up>(ftz);
-    default: return to_integer<D, S, Rounding::Nearest>(ftz);
-    }
+    return with_rounding<&unary<ToInteger<D, S, false>, D, S>>(rounding);
 }
 
-template <class D, class S, bool Z> Handler resized(const Form& form) {
+template <class D, class S, bool Z>
+Handler resized(const Form& form) {
     const Rounding rounding = rounding_of(form);
     return form.has("sat") ? with_rounding<&unary<FloatToFloat<D, S, Z, true>, D, S>>(rounding)
                            : with_rounding<&unary<FloatToFloat<D, S, Z, false>, D, S>>(rounding);
 }
-template <class T, bool Z, bool Sat> Handler integral(Rounding rounding) {
-    switch (rounding) {
-    case Rounding::Zero: return &unary<Integral<T, Rounding::Zero, Z, Sat>, T, T>;
-    case Rounding::Down: return &unary<Integral<T, Rounding::Down, Z, Sat>, T, T>;
-    case Rounding::Up: return &unary<Integral<T, Rounding::Up, Z, Sat>, T, T>;
-    default: return &unary<Integral<T, Rounding::Nearest, Z, Sat>, T, T>;
-    }
+template <class T, bool Z, bool Sat>
+Handler integral(Rounding rounding) {
+    return with_rounding<&unary<Integral<T, Z, Sat>, T, T>>(rounding);
 }
-template <class D, class S> Handler float_to_float(const Form& form, bool to_integral) {
+template <class D, class S>
+Handler float_to_float(const Form& form, bool whole) {
     const bool ftz = form.has("ftz"), sat = form.has("sat");
     if constexpr (std::is_same_v<D, S>) {
-        if (to_integral) {
-            if (sat) return ftz ? integral<D, true, true>(rounding_of(form)) : integral<D, false, true>(rounding_of(form));
-            return ftz ? integral<D, true, false>(rounding_of(form)) : integral<D, false, false>(rounding_of(form));
+        if (whole) {
+            if (sat)
+                return ftz ? integral<D, true, true>(rounding_of(form))
+                           : integral<D, false, true>(rounding_of(form));
+            return ftz ? integral<D, true, false>(rounding_of(form))
+                       : integral<D, false, false>(rounding_of(form));
         }
     }
     return ftz ? resized<D, S, true>(form) : resized<D, S, false>(form);
 }
 
-bool is_small_float(Type type) { return type == Type::F16 || type == Type::BF16; }
+bool is_small_float(Type type) {
+    return type == Type::F16 || type == Type::BF16;
+}
 
 bool rounds_to_integral(const Form& form) {
     return form.has("rni") || form.has("rzi") || form.has("rmi") || form.has("rpi");
 }
-bool rounds(const Form& form) { return form.has("rn") || form.has("rz") || form.has("rm") || form.has("rp"); }
+bool rounds(const Form& form) {
+    return form.has("rn") || form.has("rz") || form.has("rm") || form.has("rp");
+}
 
 /// Whether every value of one integer type is one of the other.
 bool fits(Type to, Type from) {
     if (is_signed(from) && !is_signed(to)) return false;
-    return is_signed(to) == is_signed(from) ? size_of(to) >= size_of(from) : size_of(to) > size_of(from);
+    return is_signed(to) == is_signed(from) ? size_of(to) >= size_of(from)
+                                            : size_of(to) > size_of(from);
 }
 
 /// Which modifiers a pair of types needs or allows.
@@ -177,25 +191,29 @@ bool allowed(const Form& form, Type to, Type from) {
     if (!from_float && !to_float && form.has("sat") && fits(to, from)) return false;
     if (!from_float) return to_float ? rounding : !rounding && !integral_rounding;
     if (to == from) return !rounding;
-    const bool narrowing = size_of(to) < size_of(from) || (is_small_float(to) && is_small_float(from));
+    const bool narrowing =
+        size_of(to) < size_of(from) || (is_small_float(to) && is_small_float(from));
     return narrowing ? rounding : !rounding && !integral_rounding;
 }
 
-}  // namespace
+} // namespace
 
 Handler select_convert(const Form& form) {
     if (form.has("pack") || form.has("relu") || form.has("satfinite") || is_packed(form.type()) ||
         is_packed(form.types[1]) || form.type() == Type::TF32) {
-        return select_packed_convert(form);
+        return baseline::select_packed_convert(form);
     }
     const Type to = form.types[0], from = form.types[1];
     if (!allowed(form, to, from)) return nullptr;
-    if (is_small_float(to) || is_small_float(from)) return select_small_convert(form);
+    if (is_small_float(to) || is_small_float(from)) return baseline::select_small_convert(form);
     return for_number(to, [&]<class D>() {
         return for_number(from, [&]<class S>() -> Handler {
-            if constexpr (std::is_integral_v<D> && std::is_integral_v<S>) return int_to_int<D, S>(form.has("sat"));
-            if constexpr (!std::is_integral_v<D> && std::is_integral_v<S>) return int_to_float<D, S>(form);
-            if constexpr (std::is_integral_v<D> && !std::is_integral_v<S>) return float_to_int<D, S>(form);
+            if constexpr (std::is_integral_v<D> && std::is_integral_v<S>)
+                return int_to_int<D, S>(form.has("sat"));
+            if constexpr (!std::is_integral_v<D> && std::is_integral_v<S>)
+                return int_to_float<D, S>(form);
+            if constexpr (std::is_integral_v<D> && !std::is_integral_v<S>)
+                return float_to_int<D, S>(form);
             if constexpr (!std::is_integral_v<D> && !std::is_integral_v<S>) {
                 return float_to_float<D, S>(form, rounds_to_integral(form));
             }
@@ -203,4 +221,4 @@ Handler select_convert(const Form& form) {
     });
 }
 
-}  // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+} // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA

@@ -1,9 +1,9 @@
-/// The parts of cvt.
+/// The parts of cvt that are compiled once.
 #pragma once
 
 #include "emulator/ptx/ops/floats.h"
 
-namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA {
+namespace cudamod::emulator::ptx::baseline {
 
 /// To or from f16 and bf16, one element.
 Handler select_small_convert(const Form& form);
@@ -12,4 +12,4 @@ std::uint32_t convert_settings(const Form& form);
 /// Packed pairs, fp8, tf32, .relu, .satfinite and cvt.pack.
 Handler select_packed_convert(const Form& form);
 
-}  // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+} // namespace cudamod::emulator::ptx::baseline

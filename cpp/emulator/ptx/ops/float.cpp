@@ -5,8 +5,12 @@ namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA {
 namespace {
 
 /// a * b + c in single precision with one rounding, in the current rounding mode.
-CUDAMOD_INLINE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-CUDAMOD_INLINE double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
+CUDAMOD_INLINE float fused(float a, float b, float c) {
+    return __builtin_fmaf(a, b, c);
+}
+CUDAMOD_INLINE double fused(double a, double b, double c) {
+    return __builtin_fma(a, b, c);
+}
 
 /// The same, to nearest, without an FMA unit: the exact product and a sum rounded to odd in double
 /// precision round to the right single.
@@ -14,11 +18,13 @@ CUDAMOD_INLINE float fused_nearest(float a, float b, float c) {
 #if defined(__FMA__) || defined(__aarch64__)
     return fused(a, b, c);
 #else
-    return static_cast<float>(fused_to_odd(static_cast<double>(a), static_cast<double>(b), static_cast<double>(c)));
+    return static_cast<float>(
+        fused_to_odd(static_cast<double>(a), static_cast<double>(b), static_cast<double>(c)));
 #endif
 }
 
-template <class T, bool Ftz, bool Sat> struct Shape {
+template <class T, bool Ftz, bool Sat>
+struct Shape {
     CUDAMOD_INLINE static T in(T x) {
         if constexpr (sizeof(T) == 4) return CUDAMOD_PTX_ISA::in<Ftz>(x);
         return x;
@@ -34,35 +40,42 @@ template <class T, bool Ftz, bool Sat> struct Shape {
     }
 };
 
-template <class T, bool Z, bool S> struct Add {
+template <class T, bool Z, bool S>
+struct Add {
     using H = Shape<T, Z, S>;
     CUDAMOD_INLINE static T apply(T a, T b) { return H::two(H::in(a) + H::in(b), a, b); }
 };
-template <class T, bool Z, bool S> struct Sub {
+template <class T, bool Z, bool S>
+struct Sub {
     using H = Shape<T, Z, S>;
     CUDAMOD_INLINE static T apply(T a, T b) { return H::two(H::in(a) - H::in(b), a, b); }
 };
-template <class T, bool Z, bool S> struct Mul {
+template <class T, bool Z, bool S>
+struct Mul {
     using H = Shape<T, Z, S>;
     CUDAMOD_INLINE static T apply(T a, T b) { return H::two(H::in(a) * H::in(b), a, b); }
 };
-template <class T, bool Z, bool S> struct Div {
+template <class T, bool Z, bool S>
+struct Div {
     using H = Shape<T, Z, S>;
     // A quotient asks the dividend first.
     CUDAMOD_INLINE static T apply(T a, T b) { return H::two(H::in(a) / H::in(b), b, a); }
 };
-template <class T, bool Z, bool S> struct Rcp {
+template <class T, bool Z, bool S>
+struct Rcp {
     using H = Shape<T, Z, S>;
     CUDAMOD_INLINE static T apply(T a) { return H::out(T{1} / H::in(a)); }
 };
-template <class T, bool Z, bool S> struct Sqrt {
+template <class T, bool Z, bool S>
+struct Sqrt {
     using H = Shape<T, Z, S>;
     CUDAMOD_INLINE static T apply(T a) {
         if constexpr (sizeof(T) == 4) return H::out(__builtin_sqrtf(H::in(a)));
         return __builtin_sqrt(a);
     }
 };
-template <class T, bool Z, bool S> struct Fma {
+template <class T, bool Z, bool S>
+struct Fma {
     using H = Shape<T, Z, S>;
     CUDAMOD_INLINE static T apply(T a, T b, T c) {
         const T r = fused(H::in(a), H::in(b), H::in(c));
@@ -70,38 +83,48 @@ template <class T, bool Z, bool S> struct Fma {
         return H::out(r);
     }
 };
-template <bool Z, bool S> struct FmaNearest {
+template <bool Z, bool S>
+struct FmaNearest {
     using H = Shape<float, Z, S>;
     CUDAMOD_INLINE static float apply(float a, float b, float c) {
         return H::out(fused_nearest(H::in(a), H::in(b), H::in(c)));
     }
 };
 
-template <class T, bool Z> struct Abs {
+template <class T, bool Z>
+struct Abs {
     CUDAMOD_INLINE static T apply(T a) {
         if constexpr (sizeof(T) == 4) return Shape<T, Z, false>::out(__builtin_fabsf(a));
         return a != a ? quieted(a) : __builtin_fabs(a);
     }
 };
-template <class T, bool Z> struct Neg {
+template <class T, bool Z>
+struct Neg {
     CUDAMOD_INLINE static T apply(T a) {
         if constexpr (sizeof(T) == 4) return Shape<T, Z, false>::out(-a);
         return a != a ? quieted(a) : -a;
     }
 };
 
-template <class T> using Word = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+template <class T>
+using Word = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 
-CUDAMOD_INLINE float both_nan(float) { return single(kCanonicalNan); }
-CUDAMOD_INLINE double both_nan(double b) { return quieted(b); }
+CUDAMOD_INLINE float both_nan(float) {
+    return single(kCanonicalNan);
+}
+CUDAMOD_INLINE double both_nan(double b) {
+    return quieted(b);
+}
 
 /// minNum and maxNum with -0 below +0; one NaN loses, or wins where `Nan`.
-template <class T, bool Z, bool Larger, bool Nan> struct Extreme {
+template <class T, bool Z, bool Larger, bool Nan>
+struct Extreme {
     using H = Shape<T, Z, false>;
     CUDAMOD_INLINE static T apply(T x, T y) {
         const T a = H::in(x), b = H::in(y);
         const Word<T> p = bits(a), q = bits(b);
-        const T zero = std::bit_cast<T>(Larger ? p & q : p | q);  // of equal values only zeros differ
+        const T zero =
+            std::bit_cast<T>(Larger ? p & q : p | q); // of equal values only zeros differ
         T r = a == b ? zero : (Larger ? a > b : a < b) ? a : b;
         if (Nan) {
             r = a != a || b != b ? both_nan(b) : r;
@@ -113,14 +136,17 @@ template <class T, bool Z, bool Larger, bool Nan> struct Extreme {
         return r;
     }
 };
-template <bool Z, bool Larger, bool Nan> struct SignedExtreme {
+template <bool Z, bool Larger, bool Nan>
+struct SignedExtreme {
     CUDAMOD_INLINE static float apply(float a, float b) {
-        const float r = Extreme<float, Z, Larger, Nan>::apply(__builtin_fabsf(a), __builtin_fabsf(b));
+        const float r =
+            Extreme<float, Z, Larger, Nan>::apply(__builtin_fabsf(a), __builtin_fabsf(b));
         const std::uint32_t sign = (bits(a) ^ bits(b)) & 0x80000000;
         return r != r ? r : single((bits(r) & 0x7fffffff) | sign);
     }
 };
-template <class T> struct Copysign {
+template <class T>
+struct Copysign {
     CUDAMOD_INLINE static T apply(T a, T b) {
         constexpr Word<T> kSign = Word<T>{1} << (8 * sizeof(T) - 1);
         return std::bit_cast<T>((bits(b) & ~kSign) | (bits(a) & kSign));
@@ -129,29 +155,39 @@ template <class T> struct Copysign {
 
 enum class Class { Finite, Infinite, Number, NotANumber, Normal, Subnormal };
 
-template <class T, Class C> struct Is {
+template <class T, Class C>
+struct Is {
     CUDAMOD_INLINE static bool apply(T x, T) {
-        constexpr Word<T> kInfinity = sizeof(T) == 4 ? Word<T>{0x7f800000} : static_cast<Word<T>>(0x7ff0000000000000);
+        constexpr Word<T> kInfinity =
+            sizeof(T) == 4 ? Word<T>{0x7f800000} : static_cast<Word<T>>(0x7ff0000000000000);
         constexpr Word<T> kSmallestNormal = kInfinity & (Word<T>{0} - kInfinity);
         const Word<T> magnitude = bits(x) & (~Word<T>{0} >> 1);
         switch (C) {
-        case Class::Finite: return magnitude < kInfinity;
-        case Class::Infinite: return magnitude == kInfinity;
-        case Class::Number: return magnitude <= kInfinity;
-        case Class::NotANumber: return magnitude > kInfinity;
-        case Class::Normal: return magnitude == 0 || (magnitude < kInfinity && magnitude >= kSmallestNormal);
-        case Class::Subnormal: return magnitude != 0 && magnitude < kSmallestNormal;
+        case Class::Finite:
+            return magnitude < kInfinity;
+        case Class::Infinite:
+            return magnitude == kInfinity;
+        case Class::Number:
+            return magnitude <= kInfinity;
+        case Class::NotANumber:
+            return magnitude > kInfinity;
+        case Class::Normal:
+            return magnitude == 0 || (magnitude < kInfinity && magnitude >= kSmallestNormal);
+        case Class::Subnormal:
+            return magnitude != 0 && magnitude < kSmallestNormal;
         }
         return false;
     }
 };
 
-template <class T, Class C> void test(Warp& w, const Instruction& i, std::uint32_t mask) {
+template <class T, Class C>
+void test(Warp& w, const Instruction& i, std::uint32_t mask) {
     const T* a = w.at<T>(i.slots[1]);
     set_predicate(w, i.slots[0], lanes_where<Is<T, C>>(a, a), mask);
 }
 
-template <class T> Handler test_of(const Form& form) {
+template <class T>
+Handler test_of(const Form& form) {
     if (form.has("finite")) return &test<T, Class::Finite>;
     if (form.has("infinite")) return &test<T, Class::Infinite>;
     if (form.has("number")) return &test<T, Class::Number>;
@@ -160,7 +196,8 @@ template <class T> Handler test_of(const Form& form) {
 }
 
 /// Handlers for the four roundings and the flags, of an operation with one, two or three operands.
-template <class T, bool Z, bool S> Handler arithmetic(const Form& form) {
+template <class T, bool Z, bool S>
+Handler arithmetic(const Form& form) {
     const Rounding rounding = rounding_of(form);
     if (form.is("add")) return with_rounding<&binary<Add<T, Z, S>, T, T>>(rounding);
     if (form.is("sub")) return with_rounding<&binary<Sub<T, Z, S>, T, T>>(rounding);
@@ -174,7 +211,8 @@ template <class T, bool Z, bool S> Handler arithmetic(const Form& form) {
     return with_rounding<&ternary<Fma<T, Z, S>, T, T>>(rounding);
 }
 
-template <bool Z, bool Larger> Handler extreme(const Form& form) {
+template <bool Z, bool Larger>
+Handler extreme(const Form& form) {
     if (form.has("xorsign")) {
         return form.has("NaN") ? &binary<SignedExtreme<Z, Larger, true>, float, float>
                                : Handler{&binary<SignedExtreme<Z, Larger, false>, float, float>};
@@ -183,7 +221,8 @@ template <bool Z, bool Larger> Handler extreme(const Form& form) {
                            : Handler{&binary<Extreme<float, Z, Larger, false>, float, float>};
 }
 
-template <bool Z> Handler single_precision(const Form& form) {
+template <bool Z>
+Handler single_precision(const Form& form) {
     if (form.is("abs")) return &unary<Abs<float, Z>, float, float>;
     if (form.is("neg")) return &unary<Neg<float, Z>, float, float>;
     if (form.is("min")) return extreme<Z, false>(form);
@@ -191,15 +230,17 @@ template <bool Z> Handler single_precision(const Form& form) {
     return form.has("sat") ? arithmetic<float, Z, true>(form) : arithmetic<float, Z, false>(form);
 }
 
-}  // namespace
+} // namespace
 
 Handler select_float(const Form& form) {
     const bool is_double = form.type() == Type::F64;
     if (form.is("testp")) return is_double ? test_of<double>(form) : test_of<float>(form);
     if (form.is("copysign")) {
-        return is_double ? &binary<Copysign<double>, double, double> : Handler{&binary<Copysign<float>, float, float>};
+        return is_double ? &binary<Copysign<double>, double, double>
+                         : Handler{&binary<Copysign<float>, float, float>};
     }
-    if (!is_double) return form.has("ftz") ? single_precision<true>(form) : single_precision<false>(form);
+    if (!is_double)
+        return form.has("ftz") ? single_precision<true>(form) : single_precision<false>(form);
     if (form.is("abs")) return &unary<Abs<double, false>, double, double>;
     if (form.is("neg")) return &unary<Neg<double, false>, double, double>;
     if (form.is("min")) return &binary<Extreme<double, false, false, false>, double, double>;
@@ -207,4 +248,4 @@ Handler select_float(const Form& form) {
     return arithmetic<double, false, false>(form);
 }
 
-}  // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+} // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA

@@ -1,12 +1,10 @@
-/// Half precision and bfloat16, alone and in pairs. Operands are exact in double, and so is every double result
-/// that lies near a tie of these formats.
+/// Half precision and bfloat16, alone and in pairs. Operands are exact in double, and so is every
+/// double result that lies near a tie of these formats.
 #include "emulator/ptx/ops/floats.h"
 
 #include <cmath>
 
 namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA {
-
-std::uint32_t half_settings(const Form& form);
 
 namespace {
 
@@ -15,10 +13,14 @@ using std::uint16_t, std::uint32_t;
 enum class Op : uint32_t { Add, Sub, Mul, Fma, Neg, Abs, Min, Max, Ex2, Tanh };
 enum Flag : uint32_t { kFlush = 1, kSaturate = 2, kRelu = 4, kNan = 8, kXorSign = 16 };
 
-template <bool B> struct Element {
+template <bool B>
+struct Element {
     static constexpr uint16_t kSign = 0x8000, kNanBits = 0x7fff;
-    static constexpr uint16_t kInfinity = B ? 0x7f80 : 0x7c00, kSmallest = B ? 0x0080 : 0x0400, kOne = B ? 0x3f80 : 0x3c00;
-    CUDAMOD_INLINE static double value(uint16_t x) { return static_cast<double>(B ? bfloat_value(x) : half_value(x)); }
+    static constexpr uint16_t kInfinity = B ? 0x7f80 : 0x7c00, kSmallest = B ? 0x0080 : 0x0400,
+                              kOne = B ? 0x3f80 : 0x3c00;
+    CUDAMOD_INLINE static double value(uint16_t x) {
+        return static_cast<double>(B ? bfloat_value(x) : half_value(x));
+    }
     CUDAMOD_INLINE static uint16_t round(double x) { return B ? to_bfloat(x) : to_half(x); }
     CUDAMOD_INLINE static bool is_nan(uint16_t x) { return (x & 0x7fff) > kInfinity; }
     CUDAMOD_INLINE static uint16_t flush(uint16_t x, uint32_t flags) {
@@ -26,7 +28,8 @@ template <bool B> struct Element {
     }
 };
 
-template <bool B> CUDAMOD_INLINE uint16_t extreme(uint16_t a, uint16_t b, bool larger, uint32_t flags) {
+template <bool B>
+CUDAMOD_INLINE uint16_t extreme(uint16_t a, uint16_t b, bool larger, uint32_t flags) {
     using E = Element<B>;
     const uint16_t sign = (a ^ b) & E::kSign;
     if ((flags & kXorSign) != 0) a &= 0x7fff, b &= 0x7fff;
@@ -46,7 +49,8 @@ template <bool B> CUDAMOD_INLINE uint16_t extreme(uint16_t a, uint16_t b, bool l
     return (flags & kXorSign) != 0 ? (r & 0x7fff) | sign : r;
 }
 
-template <bool B> CUDAMOD_INLINE uint16_t apply(Op op, uint16_t a, uint16_t b, uint16_t c, uint32_t flags) {
+template <bool B>
+CUDAMOD_INLINE uint16_t apply(Op op, uint16_t a, uint16_t b, uint16_t c, uint32_t flags) {
     using E = Element<B>;
     a = E::flush(a, flags), b = E::flush(b, flags), c = E::flush(c, flags);
     if (op == Op::Neg) return E::is_nan(a) ? E::kNanBits : a ^ E::kSign;
@@ -55,12 +59,24 @@ template <bool B> CUDAMOD_INLINE uint16_t apply(Op op, uint16_t a, uint16_t b, u
     const double x = E::value(a), y = E::value(b), z = E::value(c);
     double r = 0;
     switch (op) {
-    case Op::Add: r = x + y; break;
-    case Op::Sub: r = x - y; break;
-    case Op::Mul: r = x * y; break;
-    case Op::Fma: r = fused_to_odd(x, y, z); break;
-    case Op::Ex2: r = __builtin_exp2(x); break;
-    default: r = __builtin_tanh(x); break;
+    case Op::Add:
+        r = x + y;
+        break;
+    case Op::Sub:
+        r = x - y;
+        break;
+    case Op::Mul:
+        r = x * y;
+        break;
+    case Op::Fma:
+        r = fused_to_odd(x, y, z);
+        break;
+    case Op::Ex2:
+        r = __builtin_exp2(x);
+        break;
+    default:
+        r = __builtin_tanh(x);
+        break;
     }
     if ((flags & kSaturate) != 0) r = r > 0 ? (r < 1 ? r : 1.0) : 0.0;
     if ((flags & kRelu) != 0 && r <= 0) r = 0;
@@ -68,7 +84,8 @@ template <bool B> CUDAMOD_INLINE uint16_t apply(Op op, uint16_t a, uint16_t b, u
 }
 
 // Instruction::extra: Op, flags << 8.
-template <bool B, bool Pair, unsigned Operands> void arithmetic(Warp& w, const Instruction& i, uint32_t mask) {
+template <bool B, bool Pair, unsigned Operands>
+void arithmetic(Warp& w, const Instruction& i, uint32_t mask) {
     using T = std::conditional_t<Pair, uint32_t, uint16_t>;
     const auto op = static_cast<Op>(i.extra & 0xff);
     const uint32_t flags = i.extra >> 8;
@@ -81,7 +98,8 @@ template <bool B, bool Pair, unsigned Operands> void arithmetic(Warp& w, const I
         uint32_t r = 0;
         for (unsigned n = 0; n < (Pair ? 2u : 1u); ++n) {
             const auto part = [n](T x) { return static_cast<uint16_t>(x >> (Pair ? 16 * n : 0)); };
-            r |= static_cast<uint32_t>(apply<B>(op, part(a[l]), part(b[l]), part(c[l]), flags)) << (16 * n);
+            r |= static_cast<uint32_t>(apply<B>(op, part(a[l]), part(b[l]), part(c[l]), flags))
+                 << (16 * n);
         }
         d[l] = static_cast<T>(r);
     }
@@ -91,28 +109,47 @@ enum class Order : uint32_t { Eq, Ne, Lt, Le, Gt, Ge, Equ, Neu, Ltu, Leu, Gtu, G
 
 CUDAMOD_INLINE bool holds(Order order, double a, double b) {
     switch (order) {
-    case Order::Eq: return a == b;
-    case Order::Ne: return a < b || a > b;
-    case Order::Lt: return a < b;
-    case Order::Le: return a <= b;
-    case Order::Gt: return a > b;
-    case Order::Ge: return a >= b;
-    case Order::Equ: return !(a < b || a > b);
-    case Order::Neu: return a != b;
-    case Order::Ltu: return !(a >= b);
-    case Order::Leu: return !(a > b);
-    case Order::Gtu: return !(a <= b);
-    case Order::Geu: return !(a < b);
-    case Order::Num: return a == a && b == b;
-    default: return a != a || b != b;
+    case Order::Eq:
+        return a == b;
+    case Order::Ne:
+        return a < b || a > b;
+    case Order::Lt:
+        return a < b;
+    case Order::Le:
+        return a <= b;
+    case Order::Gt:
+        return a > b;
+    case Order::Ge:
+        return a >= b;
+    case Order::Equ:
+        return !(a < b || a > b);
+    case Order::Neu:
+        return a != b;
+    case Order::Ltu:
+        return !(a >= b);
+    case Order::Leu:
+        return !(a > b);
+    case Order::Gtu:
+        return !(a <= b);
+    case Order::Geu:
+        return !(a < b);
+    case Order::Num:
+        return a == a && b == b;
+    default:
+        return a != a || b != b;
     }
 }
 
 CUDAMOD_INLINE uint32_t combined(std::int64_t combine, uint32_t value, uint32_t with) {
-    return combine == 1 ? value & with : combine == 2 ? value | with : combine == 3 ? value ^ with : value;
+    return combine == 1   ? value & with
+           : combine == 2 ? value | with
+           : combine == 3 ? value ^ with
+                          : value;
 }
 
-template <bool B, bool Pair> CUDAMOD_INLINE uint32_t where(const Warp& w, Slot sa, Slot sb, Order order, uint32_t flags, unsigned n) {
+template <bool B, bool Pair>
+CUDAMOD_INLINE uint32_t where(const Warp& w, Slot sa, Slot sb, Order order, uint32_t flags,
+                              unsigned n) {
     using E = Element<B>;
     using T = std::conditional_t<Pair, uint32_t, uint16_t>;
     const T* a = w.at<T>(sa);
@@ -128,7 +165,8 @@ template <bool B, bool Pair> CUDAMOD_INLINE uint32_t where(const Warp& w, Slot s
 }
 
 /// For pairs p is the lower elements' result and q the upper ones'.
-template <bool B, bool Pair> void setp(Warp& w, const Instruction& i, uint32_t mask) {
+template <bool B, bool Pair>
+void setp(Warp& w, const Instruction& i, uint32_t mask) {
     const auto order = static_cast<Order>(i.extra & 0xff);
     const uint32_t flags = i.extra >> 8;
     const uint32_t c = i.slots[4] == kNoSlot ? 0 : *w.at<uint32_t>(i.slots[4]);
@@ -141,7 +179,8 @@ template <bool B, bool Pair> void setp(Warp& w, const Instruction& i, uint32_t m
 enum class Truth : uint32_t { One, AllOnes16, AllOnes32 };
 
 // Instruction::extra: Order, flags << 8, Truth << 16.
-template <bool B, bool Pair> void set(Warp& w, const Instruction& i, uint32_t mask) {
+template <bool B, bool Pair>
+void set(Warp& w, const Instruction& i, uint32_t mask) {
     const auto order = static_cast<Order>(i.extra & 0xff);
     const uint32_t flags = i.extra >> 8 & 0xff;
     const auto truth = static_cast<Truth>(i.extra >> 16);
@@ -171,18 +210,26 @@ Order order_named(std::string_view name) {
 }
 
 Op op_named(std::string_view name) {
-    static constexpr std::string_view kNames[] = {"add", "sub", "mul", "fma", "neg", "abs", "min", "max", "ex2", "tanh"};
+    static constexpr std::string_view kNames[] = {"add", "sub", "mul", "fma", "neg",
+                                                  "abs", "min", "max", "ex2", "tanh"};
     for (uint32_t n = 0; n < std::size(kNames); ++n) {
         if (kNames[n] == name) return static_cast<Op>(n);
     }
     return Op::Add;
 }
 
-bool is_compare(const Form& form) { return form.is("set") || form.is("setp"); }
-bool is_pair(Type type) { return type == Type::F16x2 || type == Type::BF16x2; }
-bool is_bfloat(Type type) { return type == Type::BF16 || type == Type::BF16x2; }
+bool is_compare(const Form& form) {
+    return form.is("set") || form.is("setp");
+}
+bool is_pair(Type type) {
+    return type == Type::F16x2 || type == Type::BF16x2;
+}
+bool is_bfloat(Type type) {
+    return type == Type::BF16 || type == Type::BF16x2;
+}
 
-template <bool B, bool Pair> Handler handler_of(const Form& form) {
+template <bool B, bool Pair>
+Handler handler_of(const Form& form) {
     if (form.is("setp")) return &setp<B, Pair>;
     if (form.is("set")) return &set<B, Pair>;
     if (form.is("fma")) return &arithmetic<B, Pair, 3>;
@@ -190,7 +237,7 @@ template <bool B, bool Pair> Handler handler_of(const Form& form) {
     return one ? &arithmetic<B, Pair, 1> : Handler{&arithmetic<B, Pair, 2>};
 }
 
-}  // namespace
+} // namespace
 
 std::uint32_t half_settings(const Form& form) {
     uint32_t flags = 0;
@@ -204,22 +251,26 @@ std::uint32_t half_settings(const Form& form) {
         return static_cast<uint32_t>(op_named(form.opcode())) | flags << 8;
     }
     auto truth = Truth::One;
-    if (form.is("set") && is_integer(form.type())) truth = size_of(form.type()) == 4 ? Truth::AllOnes32 : Truth::AllOnes16;
-    return static_cast<uint32_t>(order_named(form.modifiers[0])) | flags << 8 | static_cast<uint32_t>(truth) << 16;
+    if (form.is("set") && is_integer(form.type()))
+        truth = size_of(form.type()) == 4 ? Truth::AllOnes32 : Truth::AllOnes16;
+    return static_cast<uint32_t>(order_named(form.modifiers[0])) | flags << 8 |
+           static_cast<uint32_t>(truth) << 16;
 }
 
 Handler select_half(const Form& form) {
     const Type type = form.is("set") ? form.types[1] : form.type();
     const std::string_view first = form.modifiers[0];
-    if (is_compare(form) && (first == "lo" || first == "ls" || first == "hi" || first == "hs")) return nullptr;
+    if (is_compare(form) && (first == "lo" || first == "ls" || first == "hi" || first == "hs"))
+        return nullptr;
     if (form.is("set")) {
         const Type to = form.type();
         const bool same_kind = is_integer(to) || is_bfloat(to) == is_bfloat(type);
         const bool fits = same_kind && (is_pair(type) ? size_of(to) == 4 : !is_pair(to));
         if (!fits) return nullptr;
     }
-    if (is_bfloat(type)) return is_pair(type) ? handler_of<true, true>(form) : handler_of<true, false>(form);
+    if (is_bfloat(type))
+        return is_pair(type) ? handler_of<true, true>(form) : handler_of<true, false>(form);
     return is_pair(type) ? handler_of<false, true>(form) : handler_of<false, false>(form);
 }
 
-}  // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+} // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA

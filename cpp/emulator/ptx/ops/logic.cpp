@@ -6,22 +6,42 @@ namespace {
 
 using std::uint32_t, std::uint64_t;
 
-template <class T> struct And { CUDAMOD_INLINE static T apply(T a, T b) { return a & b; } };
-template <class T> struct Or { CUDAMOD_INLINE static T apply(T a, T b) { return a | b; } };
-template <class T> struct Xor { CUDAMOD_INLINE static T apply(T a, T b) { return a ^ b; } };
-template <class T> struct Not { CUDAMOD_INLINE static T apply(T a) { return static_cast<T>(~a); } };
-template <class T> struct Cnot { CUDAMOD_INLINE static T apply(T a) { return a == 0 ? T{1} : T{0}; } };
-template <class T> struct Shl {
-    CUDAMOD_INLINE static T apply(T a, uint32_t b) { return b < 8 * sizeof(T) ? static_cast<T>(a << b) : T{0}; }
+template <class T>
+struct And {
+    CUDAMOD_INLINE static T apply(T a, T b) { return a & b; }
 };
-template <class T> struct Shr {
+template <class T>
+struct Or {
+    CUDAMOD_INLINE static T apply(T a, T b) { return a | b; }
+};
+template <class T>
+struct Xor {
+    CUDAMOD_INLINE static T apply(T a, T b) { return a ^ b; }
+};
+template <class T>
+struct Not {
+    CUDAMOD_INLINE static T apply(T a) { return static_cast<T>(~a); }
+};
+template <class T>
+struct Cnot {
+    CUDAMOD_INLINE static T apply(T a) { return a == 0 ? T{1} : T{0}; }
+};
+template <class T>
+struct Shl {
+    CUDAMOD_INLINE static T apply(T a, uint32_t b) {
+        return b < 8 * sizeof(T) ? static_cast<T>(a << b) : T{0};
+    }
+};
+template <class T>
+struct Shr {
     CUDAMOD_INLINE static T apply(T a, uint32_t b) {
         constexpr uint32_t kBits = 8 * sizeof(T);
         if constexpr (T(-1) < T(0)) return static_cast<T>(a >> (b < kBits ? b : kBits - 1));
         return b < kBits ? static_cast<T>(a >> b) : T{0};
     }
 };
-template <bool Left, bool Wrap> struct Shf {
+template <bool Left, bool Wrap>
+struct Shf {
     CUDAMOD_INLINE static uint32_t apply(uint32_t a, uint32_t b, uint32_t c) {
         const uint32_t n = Wrap ? c & 31 : (c < 32 ? c : 32);
         const uint64_t both = static_cast<uint64_t>(b) << 32 | a;
@@ -29,8 +49,11 @@ template <bool Left, bool Wrap> struct Shf {
     }
 };
 
-template <template <class> class F> void predicates(Warp& w, const Instruction& i, uint32_t mask) {
-    set_predicate(w, i.slots[0], F<uint32_t>::apply(*w.at<uint32_t>(i.slots[1]), *w.at<uint32_t>(i.slots[2])), mask);
+template <template <class> class F>
+void predicates(Warp& w, const Instruction& i, uint32_t mask) {
+    set_predicate(w, i.slots[0],
+                  F<uint32_t>::apply(*w.at<uint32_t>(i.slots[1]), *w.at<uint32_t>(i.slots[2])),
+                  mask);
 }
 void not_predicate(Warp& w, const Instruction& i, uint32_t mask) {
     set_predicate(w, i.slots[0], ~*w.at<uint32_t>(i.slots[1]), mask);
@@ -62,7 +85,8 @@ void lop3(Warp& w, const Instruction& i, uint32_t mask) {
 }
 
 /// lop3 whose result, not zero, is combined with a predicate.
-template <bool Or> void lop3_predicate(Warp& w, const Instruction& i, uint32_t mask) {
+template <bool Or>
+void lop3_predicate(Warp& w, const Instruction& i, uint32_t mask) {
     const uint32_t* a = w.at<uint32_t>(i.slots[2]);
     const uint32_t* b = w.at<uint32_t>(i.slots[3]);
     const uint32_t* c = w.at<uint32_t>(i.slots[4]);
@@ -74,7 +98,8 @@ template <bool Or> void lop3_predicate(Warp& w, const Instruction& i, uint32_t m
     }
     if (i.slots[0] != kNoSlot) {
         uint32_t* d = w.at<uint32_t>(i.slots[0]);
-        for (unsigned l = 0; l < kLanes; ++l) d[l] = (mask >> l & 1) != 0 ? result[l] : d[l];
+        for (unsigned l = 0; l < kLanes; ++l)
+            d[l] = (mask >> l & 1) != 0 ? result[l] : d[l];
     }
     set_predicate(w, i.slots[1], Or ? any | q : any & q, mask);
 }
@@ -87,7 +112,8 @@ CUDAMOD_INLINE uint32_t byte_at(uint32_t a, uint32_t b, uint32_t selector) {
     return (selector & 8) != 0 ? ((byte & 0x80) != 0 ? 0xffu : 0u) : byte;
 }
 
-template <Permute Mode> struct Prmt {
+template <Permute Mode>
+struct Prmt {
     CUDAMOD_INLINE static uint32_t apply(uint32_t a, uint32_t b, uint32_t c) {
         uint32_t r = 0;
         const uint32_t s = c & 3;
@@ -116,12 +142,13 @@ Handler permute(const Form& form) {
     return &ternary<Prmt<Permute::Default>, uint32_t, uint32_t>;
 }
 
-template <template <class> class F> Handler logical(Type type) {
+template <template <class> class F>
+Handler logical(Type type) {
     if (type == Type::Pred) return &predicates<F>;
     return for_bits(type, []<class T>() -> Handler { return &binary<F<T>, T, T>; });
 }
 
-}  // namespace
+} // namespace
 
 Handler select_logic(const Form& form) {
     const Type type = form.type();
@@ -136,11 +163,16 @@ Handler select_logic(const Form& form) {
         if (type == Type::Pred) return &not_predicate;
         return for_bits(type, []<class T>() -> Handler { return &unary<Not<T>, T, T>; });
     }
-    if (form.is("cnot")) return for_bits(type, []<class T>() -> Handler { return &unary<Cnot<T>, T, T>; });
-    if (form.is("shl")) return for_bits(type, []<class T>() -> Handler { return &binary<Shl<T>, T, T, uint32_t>; });
+    if (form.is("cnot"))
+        return for_bits(type, []<class T>() -> Handler { return &unary<Cnot<T>, T, T>; });
+    if (form.is("shl"))
+        return for_bits(type, []<class T>() -> Handler { return &binary<Shl<T>, T, T, uint32_t>; });
     if (form.is("shr")) {
-        if (is_bits(type)) return for_bits(type, []<class T>() -> Handler { return &binary<Shr<T>, T, T, uint32_t>; });
-        return for_integer(type, []<class T>() -> Handler { return &binary<Shr<T>, T, T, uint32_t>; });
+        if (is_bits(type))
+            return for_bits(type,
+                            []<class T>() -> Handler { return &binary<Shr<T>, T, T, uint32_t>; });
+        return for_integer(type,
+                           []<class T>() -> Handler { return &binary<Shr<T>, T, T, uint32_t>; });
     }
     if (form.is("shf")) {
         if (form.has("l")) {
@@ -153,4 +185,4 @@ Handler select_logic(const Form& form) {
     return form.is("prmt") ? permute(form) : nullptr;
 }
 
-}  // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+} // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA

@@ -10,34 +10,41 @@ Handler select_store(unsigned bytes, unsigned vector, Where where);
 Handler select_parameter(unsigned bytes, unsigned vector);
 Handler select_resize(unsigned to, unsigned from, bool sign);
 void add_immediate(Warp& w, const Instruction& i, std::uint32_t mask);
-std::uint32_t half_settings(const Form& form);
 
 namespace {
 
 Handler arithmetic(const Form& form) {
     switch (form.row->family) {
-    case Family::Integer: return select_integer(form);
-    case Family::Logic: return select_logic(form);
-    case Family::Float: return select_float(form);
-    case Family::Half: return select_half(form);
-    case Family::Approximate: return select_approximate(form);
-    case Family::Compare: return select_compare(form);
-    case Family::Convert: return select_convert(form);
-    default: return nullptr;
+    case Family::Integer:
+        return select_integer(form);
+    case Family::Logic:
+        return select_logic(form);
+    case Family::Float:
+        return select_float(form);
+    case Family::Half:
+        return baseline::select_half(form);
+    case Family::Approximate:
+        return baseline::select_approximate(form);
+    case Family::Compare:
+        return select_compare(form);
+    case Family::Convert:
+        return select_convert(form);
+    default:
+        return nullptr;
     }
 }
 
 std::uint32_t settings(const Form& form) {
-    if (form.row->family == Family::Convert) return convert_settings(form);
-    if (form.row->family == Family::Half) return half_settings(form);
-    if (form.is("set")) return form.type() == Type::F32 ? 0x3f800000 : 0xffffffff;
+    if (form.row->family == Family::Convert) return baseline::convert_settings(form);
+    if (form.row->family == Family::Half) return baseline::half_settings(form);
     return 0;
 }
 
-}  // namespace
+} // namespace
 
 extern const InstructionSet kInstructionSet;
-const InstructionSet kInstructionSet{&arithmetic,       &settings,      &select_load, &select_store,
-                                     &select_parameter, &select_resize, &add_immediate};
+const InstructionSet kInstructionSet{&arithmetic,   &settings,         &select_load,
+                                     &select_store, &select_parameter, &select_resize,
+                                     &add_immediate};
 
-}  // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+} // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA

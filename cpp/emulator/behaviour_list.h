@@ -1,3 +1,4 @@
+// clang-format off
 // What the emulated driver does, and how it is known: measured (read off an NVIDIA H200 with driver 13.0), documented (NVIDIA's documentation or header),
 // assumed. CUDAMOD_BEHAVIOUR(topic, basis, sentence). The docs print this table.
 CUDAMOD_BEHAVIOUR("init", measured, "Any call before cuInit answers 3; cuInit with flags answers 1.")

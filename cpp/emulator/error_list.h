@@ -1,3 +1,4 @@
+// clang-format off
 // The driver's statuses: number, name without CUDA_, and what it means. Numbers, since older headers lack some names.
 // CUDAMOD_STATUS(number, name, sentence)
 CUDAMOD_STATUS(0, SUCCESS, "no error")

@@ -1,0 +1,161 @@
+"""Objects come whole from where they are made, or not at all; what can't travel says so."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import gc
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import cudamod
+from cudamod import Device, EventOptions, LaunchConfig, Stream, StreamOptions
+
+# Classes whose objects only other objects make.
+MADE_ELSEWHERE = [
+    cudamod.Buffer,
+    cudamod.Context,
+    cudamod.Event,
+    cudamod.Kernel,
+    cudamod.KernelAttributes,
+    cudamod.KernelOccupancy,
+    cudamod.Launcher,
+    cudamod.ObjectCode,
+    cudamod.Stream,
+]
+NATIVE = [kind for kind in MADE_ELSEWHERE if kind is not cudamod.ObjectCode]
+NATIVE += [Device, LaunchConfig]
+MADE_BY_CALL = [Device, EventOptions, LaunchConfig, StreamOptions]
+EXCEPTIONS = [
+    value
+    for value in vars(cudamod).values()
+    if isinstance(value, type) and issubclass(value, BaseException)
+]
+
+
+def test_every_public_class_is_in_one_of_the_lists() -> None:
+    public = {getattr(cudamod, name) for name in cudamod.__all__}
+    classes = {value for value in public if isinstance(value, type)}
+    assert classes == {*MADE_ELSEWHERE, *MADE_BY_CALL, *EXCEPTIONS}
+
+
+@pytest.mark.parametrize("kind", MADE_ELSEWHERE)
+def test_a_class_says_where_its_objects_come_from(kind: Any) -> None:
+    name = kind.__name__
+    for make in (
+        kind,
+        lambda: kind(1, 2, three=3),
+        lambda: kind.__new__(kind),
+        lambda: kind.__new__(kind, 1),
+    ):
+        with pytest.raises((RuntimeError, TypeError), match=f"{name}.* Use |{name}"):
+            make()
+
+
+@pytest.mark.parametrize("kind", NATIVE)
+def test_object_makes_no_half_built_object(kind: Any) -> None:
+    with pytest.raises((TypeError, RuntimeError), match=kind.__name__):
+        object.__new__(kind)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in NATIVE if kind in MADE_ELSEWHERE])
+def test_a_subclass_cannot_be_made_either(kind: Any) -> None:
+    try:
+        subclass: Any = type("Derived", (kind,), {"__init__": lambda self: None})
+    except TypeError:
+        return
+    for make in (subclass, lambda: subclass.__new__(subclass), lambda: object.__new__(subclass)):
+        with pytest.raises((TypeError, RuntimeError), match=f"Derived|{kind.__name__}"):
+            make()
+    gc.collect()
+
+
+def test_a_device_class_has_no_subclass() -> None:
+    with pytest.raises(TypeError, match="Device"):
+        type("Derived", (Device,), {})
+
+
+def test_a_launch_config_may_have_a_subclass() -> None:
+    class Config(LaunchConfig):
+        note = "mine"
+
+    config = Config(grid=2, block=3)
+    assert (config.grid, config.note) == ((2, 1, 1), "mine")
+
+
+@pytest.mark.parametrize("kind", [StreamOptions, EventOptions])
+def test_options_made_without_a_call_have_their_defaults(kind: Any) -> None:
+    assert kind.__new__(kind) == kind()
+    assert repr(kind.__new__(kind)) == repr(kind())
+
+
+def test_initialising_again_changes_nothing(device: Device, stream: Stream) -> None:
+    event, buffer = device.create_event(), device.allocate(8)
+    before = (repr(stream), repr(event), repr(buffer), repr(device))
+    for thing in (stream, event, buffer, device, device.context, device.properties):
+        for arguments in ((), (1,)):
+            with contextlib.suppress(TypeError):
+                type(thing).__init__(thing, *arguments)
+    assert (repr(stream), repr(event), repr(buffer), repr(device)) == before
+
+
+Makers = dict[str, Callable[[Device], Any]]
+
+CANNOT_TRAVEL: Makers = {
+    "Stream": Device.create_stream,
+    "default stream": lambda device: device.default_stream,
+    "Event": Device.create_event,
+    "Buffer": lambda device: device.allocate(8),
+    "Context": lambda device: device.context,
+    "DeviceProperties": lambda device: device.properties,
+}
+
+
+@pytest.mark.parametrize("kind", CANNOT_TRAVEL)
+def test_what_belongs_to_this_process_is_not_pickled(device: Device, kind: str) -> None:
+    thing = CANNOT_TRAVEL[kind](device)
+    attempts: list[Callable[[], object]] = [
+        lambda: copy.copy(thing),
+        lambda: copy.deepcopy(thing),
+        lambda: copy.deepcopy({"inside": [thing]}),
+    ]
+    attempts += [
+        lambda protocol=protocol: pickle.dumps(thing, protocol)  # type: ignore[misc]
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1)
+    ]
+    for attempt in attempts:
+        with pytest.raises(TypeError, match=f"cannot pickle '.*{type(thing).__name__}' object"):
+            attempt()
+
+
+TRAVELS: Makers = {
+    "Device": lambda device: device,
+    "StreamOptions": lambda device: StreamOptions(False, -1),
+    "EventOptions": lambda device: EventOptions(blocking_sync=True),
+    "LaunchConfig": lambda device: LaunchConfig(grid=(1, 2, 3), block=4, shmem_size=5),
+}
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("kind", TRAVELS)
+def test_what_is_only_a_value_is_pickled(device: Device, kind: str, protocol: int) -> None:
+    thing = TRAVELS[kind](device)
+    again = pickle.loads(pickle.dumps(thing, protocol))
+    assert again == thing
+    assert type(again) is type(thing)
+    assert hash(again) == hash(thing)
+    assert copy.deepcopy(thing) == copy.copy(thing) == thing
+
+
+@pytest.mark.parametrize("kind", NATIVE)
+def test_no_slot_of_a_class_trusts_its_argument(kind: Any) -> None:
+    """The methods of a class refuse objects of another one."""
+    for name, member in vars(kind).items():
+        if name.startswith("__") or type(member).__name__ != "nb_method":
+            continue
+        for wrong in (object(), None, 5):
+            with pytest.raises(TypeError):
+                member(wrong)

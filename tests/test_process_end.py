@@ -1,0 +1,163 @@
+"""The end of the interpreter with everything alive, and fork."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+RunPython = Callable[..., str]
+
+EVERYTHING = """
+import sys
+import cudamod
+from cudamod import Buffer, Device, EventOptions, Stream, StreamOptions, driver
+device = Device(0)
+device.set_current()
+stream = device.create_stream()
+event = stream.record(options=EventOptions(True))
+buffer = device.allocate(1 << 16, stream=stream)
+view = Buffer.from_handle(buffer.handle, 16, owner=buffer)
+capsules = [buffer.__dlpack__(), view.__dlpack__(max_version=(1, 0))]
+context, properties, default = device.context, device.properties, device.default_stream
+foreign = Stream.from_handle(int(driver.ffi.cast("uintptr_t", driver.cuStreamCreate(1))))
+cycle = [stream, event, buffer, view, context]
+cycle.append(cycle)
+sys.modules["cudamod.kept"] = everything = dict(globals())
+"""
+
+ENDS: dict[str, tuple[str, int]] = {
+    "the end": ("", 0),
+    "sys.exit": ("sys.exit()", 0),
+    "sys.exit with a status": ("sys.exit(3)", 3),
+    "os._exit": ("import os; os._exit(0)", 0),
+    "an exception": ("raise SystemExit(0)", 0),
+    "work in flight": ("buffer.fill(1, stream=stream)", 0),
+    "use at exit": (
+        "import atexit; atexit.register(lambda: (stream.record().sync(), buffer.close()))",
+        0,
+    ),
+    "a destructor at exit": (
+        "class Late:\n"
+        "    def __del__(self, device=device, stream=stream): stream.close(); device.allocate(8)\n"
+        "late = Late()",
+        0,
+    ),
+    "a thread that ended": (
+        "import threading\n"
+        "thread = threading.Thread(target=lambda: globals().update(t=device.create_stream()))\n"
+        "thread.start(); thread.join()",
+        0,
+    ),
+    "a daemon thread at work": (
+        "import threading\n"
+        "ready = threading.Event()\n"
+        "def work():\n"
+        "    while True:\n"
+        "        device.create_stream().record().sync(); ready.set()\n"
+        "threading.Thread(target=work, daemon=True).start(); ready.wait()",
+        0,
+    ),
+    "modules gone": ("del sys.modules['cudamod'], sys.modules['cudamod._core']", 0),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_the_interpreter_ends_in_silence(tmp_path: Path, end: str) -> None:
+    code, status = ENDS[end]
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", EVERYTHING + code],
+        cwd=tmp_path,
+        env={**os.environ, "CUDAMOD_EMULATOR_QUIET": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", "")
+
+
+@pytest.mark.emulated
+def test_the_emulated_driver_announces_itself_once(tmp_path: Path) -> None:
+    environment = {k: v for k, v in os.environ.items() if k != "CUDAMOD_EMULATOR_QUIET"}
+    done = subprocess.run(
+        [sys.executable, "-c", EVERYTHING],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.count("\n") == done.stderr.count("emulated driver, not a GPU") == 1
+
+
+FORK = (
+    EVERYTHING
+    + """
+import gc, os
+del everything, sys.modules["cudamod.kept"]
+pid = os.fork()
+if pid == 0:
+    {child}
+else:
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert status == 0, status
+    buffer.fill(3, stream=stream)
+    assert buffer.copy_to(bytearray(1 << 16), stream=stream) == bytes([3]) * (1 << 16)
+    print("parent")
+"""
+)
+
+CHILDREN = {
+    "does nothing": "pass",
+    "exits": "sys.exit(0)",
+    "drops everything": "del stream, event, buffer, view, capsules, context, cycle; gc.collect()",
+    "closes everything": "event.close(), view.close(), buffer.close(stream), stream.close()",
+    "closes in a block": "exec('with buffer: pass')",
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("child", CHILDREN)
+def test_a_forked_child_leaves_the_parents_objects_alone(run_python: RunPython, child: str) -> None:
+    assert run_python(FORK.format(child=CHILDREN[child])) == "parent\n"
+
+
+@pytest.mark.emulated
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("child", CHILDREN)
+def test_a_forked_child_makes_no_driver_call(run_python: RunPython, child: str) -> None:
+    code = FORK.format(
+        child="from cudamod import emulator; emulator.start_recording(); "
+        + CHILDREN[child].replace("pass", "0", 1)
+        + "; gc.collect(); assert emulator.journal() == [], emulator.journal()"
+    )
+    assert run_python(code) == "parent\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize(
+    "use",
+    [
+        "device.create_stream()",
+        "stream.sync()",
+        "buffer.fill(0, stream=stream)",
+        "device.allocate(8)",
+        # No event.sync(): of an event that is done already, the driver tells even a child.
+    ],
+)
+def test_using_the_driver_in_a_forked_child_is_an_error(run_python: RunPython, use: str) -> None:
+    child = f"""
+    try:
+        {use}
+    except cudamod.CUDAError as error:
+        assert error.name == "CUDA_ERROR_NOT_INITIALIZED", error
+        os._exit(0)
+    os._exit(1)"""
+    assert run_python(FORK.format(child=child.strip())) == "parent\n"
