@@ -100,7 +100,6 @@ def test_pinned_and_managed_memory_pass(stored: Stored, stream: Stream) -> None:
         driver.cuMemFree(managed)
 
 
-@pytest.mark.emulated  # a driver with HMM or ATS may let kernels use any memory
 def test_host_memory_is_refused(stored: Stored) -> None:
     host = ctypes.create_string_buffer(64)
     for value in (

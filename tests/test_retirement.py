@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from ptx import ONE, empty
+from ptx import ONE, Stored, empty, read
 
-from cudamod import CUDAError, Device, ObjectCode, Stream, emulator, handles, launch
+from cudamod import CUDAError, Device, ObjectCode, Stream, driver, emulator, handles, launch
 
 
 @pytest.fixture(autouse=True)
@@ -165,6 +165,36 @@ except emulator.NotEmulatedError:
     print({live})
 """
     assert run_python(code, CUDAMOD_UNLOAD=manner).split() == [str(retired), str(live)]
+
+
+def test_a_graph_keeps_the_library_of_its_kernels(stored: Stored, stream: Stream) -> None:
+    launcher = stored.kernel("u32").bind(ONE, stream)
+    out = stream.device.allocate(4, stream=stream)
+    out.fill(0, stream=stream)
+    stream.sync()
+    raw = driver.ffi.cast("CUstream", stream.handle)
+    try:
+        driver.cuStreamBeginCapture(raw, 2)  # relaxed
+    except CUDAError as error:
+        if error.name != "CUDA_ERROR_NOT_SUPPORTED":
+            raise
+        pytest.skip("this driver does not capture")
+    launcher(out, 7)
+    launcher(out, 8)
+    graph = driver.cuStreamEndCapture(raw)
+    executable = driver.cuGraphInstantiateWithFlags(graph, 0)
+    del launcher
+    stored._kernels.clear()
+    gc.collect()
+    assert handles.retired().libraries == 0
+    for _ in range(3):  # what is loaded in between would lie where the kernel was
+        loaded()
+    handles.reclaim()
+    driver.cuGraphLaunch(executable, raw)
+    assert read(out, stream) == b"\x08\0\0\0"
+    driver.cuGraphExecDestroy(executable)
+    driver.cuGraphDestroy(graph)
+    stream.sync()
 
 
 def test_an_exit_with_everything_alive(run_python: Any) -> None:
