@@ -59,6 +59,8 @@ def test_addresses(stored: Stored, buffer: Buffer, parameter: str, signature: st
         buffer.handle + 12
     )
     assert stored.one(parameter, None, signature=signature) == bytes(8)
+    nothing = stored.stream.device.allocate(0, stream=stored.stream)
+    assert stored.one(parameter, nothing, signature=signature) == little(nothing.handle)
     assert stored.one(parameter, array_of(0, shape=(0,)), signature=signature) == bytes(8)
 
 

@@ -182,7 +182,7 @@ def test_a_graph_keeps_the_library_of_its_kernels(stored: Stored, stream: Stream
     launcher(out, 7)
     launcher(out, 8)
     graph = driver.cuStreamEndCapture(raw)
-    executable = driver.cuGraphInstantiateWithFlags(graph, 0)
+    executable = driver.cuGraphInstantiate(graph, 0)
     del launcher
     stored._kernels.clear()
     gc.collect()
