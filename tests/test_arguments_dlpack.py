@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 
 import pytest
-from exchange import API, NAME, ExchangeAPI, Tensor, capsule, exchangeable
+from exchange import API, NAME, ExchangeAPI, FromObject, Tensor, capsule, exchangeable
 from ptx import Stored
 
 from cudamod import Buffer, Stream
@@ -62,3 +62,17 @@ def test_an_older_exchange_api_is_found_behind_a_newer_one(stored: Stored, buffe
     for kind in (Unknown, WrongCapsule, NoCapsule):
         with pytest.raises(TypeError, match=f"argument 2 .* {kind.__name__} object"):
             stored.one("u64", exchangeable(buffer.handle, kind=kind))
+
+
+def test_a_failure_without_an_error(stored: Stored) -> None:
+    @FromObject
+    def fail(tensor: object, out: object) -> int:
+        return -1
+
+    failing = ExchangeAPI(major=1, minor=3, dltensor_from_py_object_no_sync=fail)
+
+    class Failing(Tensor):
+        __dlpack_c_exchange_api__ = capsule(failing, NAME)
+
+    with pytest.raises(TypeError, match="argument 2: DLPack can't describe Failing object"):
+        stored.one("u64", exchangeable(4096, kind=Failing))

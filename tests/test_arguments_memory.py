@@ -59,6 +59,8 @@ def test_addresses(stored: Stored, buffer: Buffer, parameter: str, signature: st
         buffer.handle + 12
     )
     assert stored.one(parameter, None, signature=signature) == bytes(8)
+    nothing = stored.stream.device.allocate(0, stream=stored.stream)
+    assert stored.one(parameter, nothing, signature=signature) == little(nothing.handle)
     assert stored.one(parameter, array_of(0, shape=(0,)), signature=signature) == bytes(8)
 
 
@@ -100,7 +102,6 @@ def test_pinned_and_managed_memory_pass(stored: Stored, stream: Stream) -> None:
         driver.cuMemFree(managed)
 
 
-@pytest.mark.emulated  # a driver with HMM or ATS may let kernels use any memory
 def test_host_memory_is_refused(stored: Stored) -> None:
     host = ctypes.create_string_buffer(64)
     for value in (

@@ -186,3 +186,8 @@ def test_load_makes_it_resident(code: ObjectCode, device: Device, stream: Stream
     for where in (-1, 1000):
         with pytest.raises(ValueError):
             kernel.load(where)
+
+
+def test_a_kernel_is_not_called_without_a_configuration(code: ObjectCode) -> None:
+    with pytest.raises(TypeError):
+        code.get_kernel("k")(1, 2, 3)  # type: ignore[operator]

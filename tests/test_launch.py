@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -178,6 +179,37 @@ def test_the_callers_context_stays(device: Device, stream: Stream, kernel: Kerne
     launch(device.default_stream, ONE, kernel)
     assert driver.cuCtxGetCurrent() == before
     device.sync()
+
+
+def test_a_thread_without_a_context(device: Device, stream: Stream, stored: Stored) -> None:
+    out = device.allocate(4, stream=stream)
+    stream.sync()
+    failed: list[BaseException] = []
+
+    def use() -> None:
+        try:
+            launch(stream, ONE, stored.kernel("u32"), out, 5)
+            stored.kernel("u32").bind(ONE, stream)(out, 6)
+            launch(device.default_stream, ONE, stored.kernel("u32"), out, 6)
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    thread.join()
+    assert failed == []
+    device.sync()
+    assert read(out, stream) == b"\6\0\0\0"
+
+
+def test_a_subclass_of_a_configuration(stream: Stream, stored: Stored) -> None:
+    class Mine(LaunchConfig):
+        pass
+
+    out = stream.device.allocate(4, stream=stream)
+    launch(stream, Mine(grid=1, block=1), stored.kernel("u32"), out, 7)
+    stored.kernel("u32").bind(Mine(grid=1, block=1), stream)(out, 8)
+    assert read(out, stream) == b"\x08\0\0\0"
 
 
 def test_a_default_stream_belongs_to_its_device(run_python: Any) -> None:

@@ -65,8 +65,14 @@ const void* dlpack_exchange_api(PyTypeObject* type) {
 
 bool pointer_from_dlpack(PyObject* value, const void* exchange_api, std::byte* cell, const ArgumentSite& site) {
     DLTensor tensor;
-    if (static_cast<const DLPackExchangeAPI*>(exchange_api)->dltensor_from_py_object_no_sync(value, &tensor) != 0)
+    if (static_cast<const DLPackExchangeAPI*>(exchange_api)
+            ->dltensor_from_py_object_no_sync(value, &tensor) != 0) {
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_TypeError,
+                         "kernel '%s', argument %zu: DLPack can't describe %s object",
+                         site.kernel.c_str(), site.index, Py_TYPE(value)->tp_name);
         return false;
+    }
     auto address = reinterpret_cast<std::uint64_t>(tensor.data);
     if (address) address += tensor.byte_offset;
     switch (tensor.device.device_type) {
