@@ -17,7 +17,7 @@ __all__ = ["Options"]
 class Options:
     """Base of the options classes: frozen, comparable, hashable, picklable."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
 
     @classmethod
     def _make(cls, **values: object) -> Self:
