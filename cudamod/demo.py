@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from array import array
@@ -47,7 +46,7 @@ def run(*, driver_choice: str | None = None, elements: int = 1_000_000) -> int:
 def _choose_driver(choice: str | None) -> None:
     if choice is not None:
         driver.use(choice)
-    elif not os.environ.get("CUDAMOD_DRIVER"):
+    elif _core.driver_selection() == "auto":
         try:
             driver.version()
         except DriverNotFoundError as error:
