@@ -12,6 +12,7 @@
 #include "python/error.h"
 #include "python/gil_released.h"
 #include "python/integer_argument.h"
+#include "python/named_tuple.h"
 #include "python/public_call.h"
 #include "python/stream.h"
 
@@ -84,11 +85,11 @@ std::pair<int, int> capability(const Device& self) {
             attribute(self.ordinal, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)};
 }
 
+NamedTuple compute_capability_type;
+
 nb::object compute_capability(const Device& self) {
-    // Imported at the first use: named tuples take a good part of what the import of this package may take.
-    static PyObject* type = nb::object(nb::module_::import_("cudamod.device").attr("ComputeCapability")).release().ptr();
     auto [major, minor] = capability(self);
-    return nb::handle(type)(major, minor);
+    return compute_capability_type(major, minor);
 }
 
 std::string arch(const Device& self) {
@@ -249,6 +250,8 @@ int ordinal_of(nb::handle device) {
 }
 
 void bind_device(nb::module_& module) {
+    compute_capability_type.define(module, "ComputeCapability", "Of Device.compute_capability: (9, 0) for sm_90.",
+                                   {{"major", "the first number"}, {"minor", "the second number"}});
     nb::class_<DeviceProperties>(module, "DeviceProperties", nb::type_slots(properties_slots),
                                  "The driver's attributes of a device, by their names in lower case.")
         .def("__getattr__", property, nb::arg("name"))
@@ -264,7 +267,7 @@ void bind_device(nb::module_& module) {
         .def_prop_ro("uuid", uuid)
         .def_prop_ro("pci_bus_id", pci_bus_id)
         .def_prop_ro("compute_capability", compute_capability,
-                     nb::sig("def compute_capability(self) -> cudamod.device.ComputeCapability"))
+                     nb::sig("def compute_capability(self) -> ComputeCapability"))
         .def_prop_ro("arch", arch, "The digits of the compute capability, such as '90'.")
         .def_prop_ro("properties", [](const Device& self) { return make<DeviceProperties>(self.ordinal); },
                      nb::sig("def properties(self) -> DeviceProperties"))

@@ -13,6 +13,7 @@
 #include "python/kernel_occupancy.h"
 #include "python/launcher.h"
 #include "python/library.h"
+#include "python/named_tuple.h"
 #include "python/public_call.h"
 #include "python/signature.h"
 #include "python/stream.h"
@@ -48,14 +49,12 @@ const launch::Layout& layout_of(const Kernel& self) {
     return self.shared->layout(current);
 }
 
+NamedTuple parameter_info;
+
 nb::list arguments_info(const Kernel& self) {
-    static PyObject* type = nb::module_::import_("collections")
-                                .attr("namedtuple")("ParamInfo", nb::make_tuple("offset", "size"))
-                                .release()
-                                .ptr();
     nb::list info;
     for (const launch::Parameter& parameter : layout_of(self).parameters)
-        info.append(nb::handle(type)(parameter.offset, parameter.type.size));
+        info.append(parameter_info(parameter.offset, parameter.type.size));
     return info;
 }
 
@@ -144,6 +143,8 @@ std::shared_ptr<const launch::Layout> layout_for(const std::shared_ptr<const lau
 }
 
 void bind_kernel(nb::module_& module) {
+    parameter_info.define(module, "ParamInfo", "Where a parameter lies in the parameter block.",
+                          {{"offset", "in bytes"}, {"size", "in bytes"}});
     auto type =
         nb::class_<Kernel>(module, "Kernel", nb::type_slots(slots), nb::is_weak_referenceable(),
                            "A kernel of an ObjectCode, which it keeps loaded. Shareable between threads.")

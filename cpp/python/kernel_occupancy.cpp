@@ -7,6 +7,7 @@
 #include "handles/context.h"
 #include "python/integer_argument.h"
 #include "python/launch_config.h"
+#include "python/named_tuple.h"
 #include "python/public_call.h"
 #include "python/stream.h"
 #include "python/text.h"
@@ -105,14 +106,11 @@ CUoccupancyB2DSize c_function(nb::handle object) {
     return nullptr;
 }
 
+NamedTuple potential_block_size;
+
 nb::object max_potential_block_size(const KernelOccupancy& self, nb::handle needed, nb::handle limit) {
     begin_public_call();
     int block_size_limit = int_argument(limit, "max_potential_block_size: block_size_limit");
-    static PyObject* type = nb::module_::import_("collections")
-                                .attr("namedtuple")("MaxPotentialBlockSizeOccupancyResult",
-                                                    nb::make_tuple("min_grid_size", "max_block_size"))
-                                .release()
-                                .ptr();
     int grid = 0, block = 0;
     CUoccupancyB2DSize by_size = nullptr;
     std::size_t fixed = 0;
@@ -135,7 +133,7 @@ nb::object max_potential_block_size(const KernelOccupancy& self, nb::handle need
     if (query.callable) innermost_query = query.outer;
     if (query.failed) throw nb::python_error();
     check(status, "cuOccupancyMaxPotentialBlockSize", self, "block size limit " + std::to_string(block_size_limit));
-    return nb::handle(type)(grid, block);
+    return potential_block_size(grid, block);
 }
 
 template <class Query>
@@ -169,6 +167,9 @@ PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)}
 } // namespace
 
 void bind_kernel_occupancy(nb::module_& module) {
+    potential_block_size.define(
+        module, "MaxPotentialBlockSizeOccupancyResult", "Of KernelOccupancy.max_potential_block_size.",
+        {{"min_grid_size", "blocks that fill the device"}, {"max_block_size", "threads per block"}});
     nb::class_<KernelOccupancy>(module, "KernelOccupancy", nb::type_slots(slots), nb::is_weak_referenceable(),
                                 "The driver's occupancy answers for a kernel on the current device. All raise CUDAError when\n"
                                 "no context is current.")
