@@ -32,8 +32,8 @@ PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)}
 /// The longest header that a driver reads before it knows what an image is.
 constexpr std::size_t kHeader = 64;
 
-/// An own copy of an image, which nobody can change meanwhile. The driver is told no length: it reads PTX up to
-/// a NUL and a header whole, so zeros follow the image.
+/// An own copy of an image, which nobody can change meanwhile. The driver is told no length: it
+/// reads PTX up to a NUL and a header whole, so zeros follow the image.
 struct OwnImage {
     std::string bytes;
     std::size_t size;
@@ -51,8 +51,8 @@ OwnImage own_copy(nb::handle image) {
     return copy;
 }
 
-/// Refuses what would make the driver read memory that the image is not in: tables that lie beyond its end, and
-/// the pointer of a fatbin's wrapper.
+/// Refuses what would make the driver read memory that the image is not in: tables that lie beyond
+/// its end, and the pointer of a fatbin's wrapper.
 void check_extent(formats::ImageKind kind, formats::Bytes image, const std::string& subject) {
     auto refuse = [&](const std::string& why) {
         driver::raise(CUDA_ERROR_INVALID_IMAGE, "cuLibraryLoadData", subject + ": " + why);
