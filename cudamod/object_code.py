@@ -12,7 +12,7 @@ from cudamod.errors import CUDAFileError, CUDAFileNotFoundError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any, NoReturn
+    from typing import Any
 
     from cudamod._core import Kernel
 
@@ -60,7 +60,7 @@ class ObjectCode:
     _kernels: dict[str | bytes, Kernel]  # by the names that get_kernel was given
     _kernels_by_symbol: dict[str, Kernel]
 
-    def __new__(cls, *_args: Any, **_kwargs: Any) -> NoReturn:  # type: ignore[misc]  # no instance
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> ObjectCode:
         """Refuse: no ObjectCode without an image."""
         raise RuntimeError(
             "ObjectCode objects cannot be instantiated directly. Please use ObjectCode APIs "

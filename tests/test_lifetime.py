@@ -22,6 +22,7 @@ def calls(*names: str) -> list[str]:
 @pytest.mark.emulated
 def test_nothing_is_left_of_what_was_dropped(device: Device) -> None:
     device.default_stream.record()
+    gc.collect()
     before = emulator.counts()
     for _ in range(20):
         stream = device.create_stream()

@@ -97,6 +97,38 @@ def test_the_emulated_driver_announces_itself_once(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == done.stderr.count("emulated driver, not a GPU") == 1
 
 
+@pytest.mark.emulated
+@pytest.mark.parametrize(
+    ("filters", "heading"),
+    [
+        ("default", "CUDAWarning: cuStreamDestroy: CUDA_ERROR_LAUNCH_FAILED"),
+        ("error", "cudamod.errors.CUDAWarning: cuStreamDestroy"),
+        ("ignore", ""),
+    ],
+)
+def test_what_a_destructor_had_to_say_comes_out_at_the_end(
+    tmp_path: Path, filters: str, heading: str
+) -> None:
+    code = """
+import cudamod
+from cudamod import emulator
+emulator.inject("cuStreamDestroy", nth=1, status=719)
+cudamod.Device(0).create_stream().close()
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", filters, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "CUDAMOD_EMULATOR_QUIET": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+    assert heading in done.stderr
+    assert ("cuStreamDestroy" in done.stderr) is bool(heading)
+
+
 FORK = (
     EVERYTHING
     + """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -73,6 +74,7 @@ def test_threads_make_use_and_drop_their_own(device: Device) -> None:
 @pytest.mark.emulated
 def test_threads_leave_nothing_behind(device: Device) -> None:
     device.default_stream.sync()
+    gc.collect()
     before = emulator.counts()
 
     def work(number: int) -> None:
@@ -168,6 +170,7 @@ def test_first_use_of_the_library_by_many_threads(run_python: Callable[..., str]
     """Nothing has been opened, no context exists, and 8 threads begin at once."""
     out = run_python(
         """
+import gc
 import threading
 import cudamod
 barrier = threading.Barrier(8)

@@ -1,13 +1,28 @@
-# What stubgen cannot see by itself (see nanobind's documentation of pattern files).
+# What stubgen cannot see by itself: the types written by hand, and the named tuples that methods make.
+# The format is nanobind's (its documentation: "Pattern files").
 
-# Classes that are made by their own __new__.
-cudamod._core.Device.__prefix__:
-    \from typing import SupportsIndex
+^cudamod\._core\.__prefix__$:
+    \from collections.abc import Callable, Sequence
+    \from typing import Any, Literal, NamedTuple, SupportsIndex, type_check_only
+    @type_check_only
+    class ComputeCapability(NamedTuple):
+        major: int
+        minor: int
+
+    @type_check_only
+    class MaxPotentialBlockSizeOccupancyResult(NamedTuple):
+        min_grid_size: int
+        max_block_size: int
+
+    @type_check_only
+    class ParamInfo(NamedTuple):
+        offset: int
+        size: int
+
+^cudamod\._core\.Device\.__prefix__$:
     def __new__(cls, device_id: Device | SupportsIndex | None = None) -> Device: ...
 
-cudamod._core.LaunchConfig.__prefix__:
-    \from typing import SupportsIndex
-    \from typing_extensions import Self
+^cudamod\._core\.LaunchConfig\.__prefix__$:
     def __new__(
         cls,
         grid: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
@@ -16,4 +31,51 @@ cudamod._core.LaunchConfig.__prefix__:
         shmem_size: SupportsIndex | None = None,
         is_cooperative: bool = False,
         programmatic_stream_serialization: bool = False,
-    ) -> Self: ...
+    ) -> LaunchConfig: ...
+
+^cudamod\._core\.Launcher\.__repr__$:
+    def __repr__(self) -> str: ...
+
+^cudamod\._core\.Launcher\.__call__$:
+    def __call__(
+        self,
+        *arguments: Any,
+        stream: Any = ...,
+        grid: int | tuple[int, ...] = ...,
+        block: int | tuple[int, ...] = ...,
+        shmem_size: int = ...,
+    ) -> None: ...
+
+^cudamod\._core\.Launcher\.on$:
+    def on(self, stream: Any, /) -> Launcher:
+        """The same launch on another stream."""
+
+^cudamod\._core\.Launcher\.kernel$:
+    @property
+    def kernel(self) -> Kernel: ...
+
+^cudamod\._core\.Launcher\.config$:
+    @property
+    def config(self) -> LaunchConfig: ...
+
+^cudamod\._core\.Launcher\.stream$:
+    @property
+    def stream(self) -> Any: ...
+
+^cudamod\._core\.Launcher\.gil$:
+    @property
+    def gil(self) -> Literal["release", "hold"]: ...
+
+^cudamod\._core\.Launcher\.signature$:
+    @property
+    def signature(self) -> str | None: ...
+
+\.__vectorcalloffset__$:
+
+^cudamod\._core\.launch$:
+    def launch(stream: Any, config: LaunchConfig, kernel: Kernel, /, *arguments: Any) -> None:
+        \doc
+
+^cudamod\._core\.time_driver_call$:
+    def time_driver_call(launcher: Launcher, launches: int, /, *arguments: Any) -> float:
+        \doc

@@ -3,6 +3,7 @@
 #include "handles/retirement.h"
 #include "python/bindings.h"
 #include "python/gil_released.h"
+#include "python/public_call.h"
 
 #include <nanobind/nanobind.h>
 
@@ -14,6 +15,12 @@ namespace nb = nanobind;
 namespace cudamod::python {
 
 namespace {
+
+/// What destructors had to report comes out now or never; from here on they leave the driver alone.
+void at_exit() {
+    if (!reports_delivered()) PyErr_WriteUnraisable(nullptr);
+    handles::stop_destroying();
+}
 
 /// The interpreter lock for driver calls that may wait, made by destructors with or without it.
 void* release_lock() {
@@ -37,7 +44,7 @@ void bind_process(nb::module_& module) {
     handles::set_interpreter_lock({release_lock, acquire_lock});
     handles::set_unload_manner(unload_manner());
     // Runs before the interpreter takes modules and objects apart.
-    nb::module_::import_("atexit").attr("register")(nb::cpp_function(handles::stop_destroying));
+    nb::module_::import_("atexit").attr("register")(nb::cpp_function(at_exit));
     module.def("reclaim", [] {
         GilReleased unlocked;
         return handles::reclaim();

@@ -1,0 +1,105 @@
+"""A capture into a graph: what enters it; the end of an object neither enters nor ends it."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import cudamod
+from cudamod import Device, Stream, driver
+
+MODES = ["GLOBAL", "THREAD_LOCAL", "RELAXED"]
+
+
+def begin(stream: Stream, mode: str) -> None:
+    modes = driver.CUstreamCaptureMode
+    try:
+        driver.cuStreamBeginCapture(stream.handle, modes[f"CU_STREAM_CAPTURE_MODE_{mode}"])
+    except cudamod.CUDAError as error:
+        if error.name == "CUDA_ERROR_NOT_SUPPORTED":
+            pytest.skip("this driver has no capture")
+        raise
+
+
+def end(stream: Stream) -> int:
+    """End the capture; the number of nodes of its graph."""
+    graph = driver.cuStreamEndCapture(stream.handle)
+    count = driver.ffi.new("size_t *", 0)
+    driver.cuGraphGetNodes(graph, driver.ffi.NULL, count)
+    driver.cuGraphDestroy(graph)
+    return int(count[0])
+
+
+MAKERS: dict[str, Callable[[Device, Stream], Any]] = {
+    "its memory": lambda device, stream: device.allocate(64, stream=stream),
+    "another stream's memory": lambda device, stream: device.allocate(
+        64, stream=device.create_stream()
+    ),
+    "the default stream's memory": lambda device, stream: device.allocate(64),
+    "a stream": lambda device, stream: device.create_stream(),
+    "a blocking stream": lambda device, stream: device.create_stream(
+        options={"nonblocking": False}
+    ),
+    "an event": lambda device, stream: stream.record(),
+    "a capsule": lambda device, stream: device.allocate(64, stream=stream).__dlpack__(),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("how", ["close", "drop"])
+@pytest.mark.parametrize("kind", MAKERS)
+def test_a_capture_survives_the_end_of(
+    device: Device, stream: Stream, kind: str, how: str, mode: str
+) -> None:
+    thing = MAKERS[kind](device, stream)
+    stream.sync()
+    begin(stream, mode)
+    if how == "close" and hasattr(thing, "close"):
+        thing.close()
+    del thing
+    gc.collect()
+    assert end(stream) == 0
+    device.sync()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_fills_and_copies_between_buffers_are_captured(
+    device: Device, stream: Stream, mode: str
+) -> None:
+    first, second = device.allocate(64, stream=stream), device.allocate(64, stream=stream)
+    first.fill(0, stream=stream)
+    stream.sync()
+    begin(stream, mode)
+    first.fill(5, stream=stream)
+    second.copy_from(first, stream=stream)
+    assert end(stream) == 2
+    assert first.copy_to(bytearray(64), stream=stream) == bytes(64)  # captured, not run
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_events_join_another_stream_to_the_capture(
+    device: Device, stream: Stream, mode: str
+) -> None:
+    other = device.create_stream()
+    buffer = device.allocate(64, stream=stream)
+    stream.sync()
+    begin(stream, mode)
+    other.wait(stream)
+    buffer.fill(1, stream=other)
+    stream.wait(other)
+    assert end(stream) == 1
+    other.sync()
+
+
+def test_waiting_for_a_capture_is_an_error_that_names_the_stream(
+    device: Device, stream: Stream
+) -> None:
+    begin(stream, "THREAD_LOCAL")
+    with pytest.raises(RuntimeError, match=f"cuStreamSynchronize: .*{stream.handle:#x}") as caught:
+        stream.sync()
+    assert "CAPTURE" in caught.value.name  # type: ignore[attr-defined]
+    with pytest.raises(RuntimeError, match="cuStreamEndCapture"):
+        end(stream)
