@@ -2,6 +2,7 @@
 
 #include "python/bindings.h"
 
+#include "driver/status.h"
 #include "formats/image.h"
 #include "launch/signature.h"
 #include "python/gil_released.h"
@@ -15,6 +16,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,20 +29,55 @@ PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)}
                        {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
                        {0, nullptr}};
 
-/// An own copy that ends in a NUL: the driver reads PTX up to it, and nobody can change the bytes meanwhile.
-std::string own_copy(nb::handle image) {
+/// The longest header that a driver reads before it knows what an image is.
+constexpr std::size_t kHeader = 64;
+
+/// An own copy of an image, which nobody can change meanwhile. The driver is told no length: it
+/// reads PTX up to a NUL and a header whole, so zeros follow the image.
+struct OwnImage {
+    std::string bytes;
+    std::size_t size;
+
+    formats::Bytes view() const { return {reinterpret_cast<const std::byte*>(bytes.data()), size}; }
+};
+
+OwnImage own_copy(nb::handle image) {
     Py_buffer view;
     if (PyObject_GetBuffer(image.ptr(), &view, PyBUF_SIMPLE) < 0) throw nb::python_error();
-    std::string copy(static_cast<const char*>(view.buf), static_cast<std::size_t>(view.len));
+    OwnImage copy{{}, static_cast<std::size_t>(view.len)};
+    copy.bytes.reserve(copy.size + kHeader);
+    copy.bytes.append(static_cast<const char*>(view.buf), copy.size).append(kHeader, '\0');
     PyBuffer_Release(&view);
     return copy;
+}
+
+/// Refuses what would make the driver read memory that the image is not in: tables that lie beyond
+/// its end, and the pointer of a fatbin's wrapper.
+void check_extent(formats::ImageKind kind, formats::Bytes image, const std::string& subject) {
+    auto refuse = [&](const std::string& why) {
+        driver::raise(CUDA_ERROR_INVALID_IMAGE, "cuLibraryLoadData", subject + ": " + why);
+    };
+    switch (kind) {
+    case formats::ImageKind::FatbinWrapper:
+        refuse("a fatbin's wrapper holds no code, but a pointer to it");
+        break;
+    case formats::ImageKind::Cubin:
+    case formats::ImageKind::Fatbin:
+    case formats::ImageKind::Object:
+        if (auto size = formats::image_size(image); !size.ok()) refuse(size.reason());
+        break;
+    default:
+        break;
+    }
 }
 
 nb::object load(nb::handle image, const std::string& subject,
                 const std::vector<std::pair<int, std::uintptr_t>>& jit_options) {
     begin_public_call();
-    std::string bytes = own_copy(image);
-    formats::ImageKind kind = formats::sniff(formats::Bytes(reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()));
+    OwnImage copy = own_copy(image);
+    std::string_view bytes(copy.bytes.data(), copy.size);
+    formats::ImageKind kind = formats::sniff(copy.view());
+    check_extent(kind, copy.view(), subject);
     handles::LoadOptions options;
     for (auto [name, value] : jit_options) options.jit.emplace_back(static_cast<CUjit_option>(name), value);
     Library library;
