@@ -7,18 +7,11 @@ import time
 from array import array
 from pathlib import Path
 
-from cudamod import (
-    CUDAError,
-    Device,
-    DriverNotFoundError,
-    Kernel,
-    LaunchConfig,
-    ObjectCode,
-    Stream,
-    _core,
-    driver,
-    launch,
-)
+from cudamod import _core, driver
+from cudamod._core import Device, Kernel, LaunchConfig, launch
+from cudamod.errors import CUDAError, DriverNotFoundError
+from cudamod.object_code import ObjectCode
+from cudamod.stream import Stream
 
 __all__ = ["run"]
 
@@ -29,7 +22,7 @@ _SCALE = 2.0
 def run(*, driver_choice: str | None = None, elements: int = 1_000_000) -> int:
     """Run the demonstration and print what it does; answer the exit status.
 
-    Without a choice (and without ``CUDAMOD_DRIVER``) it uses the installed driver, or else the
+    With the choice ``auto``, which is the default, it uses the installed driver, or else the
     emulated one, and says why on its first line.
     """
     if elements < 1:
@@ -46,7 +39,7 @@ def run(*, driver_choice: str | None = None, elements: int = 1_000_000) -> int:
 def _choose_driver(choice: str | None) -> None:
     if choice is not None:
         driver.use(choice)
-    elif _core.driver_selection() == "auto":
+    if _core.driver_selection() == "auto":
         try:
             driver.version()
         except DriverNotFoundError as error:

@@ -16,7 +16,7 @@ class EventOptions(Options):
         blocking_sync: a thread that waits for the event sleeps instead of spinning.
     """
 
-    __slots__ = ("blocking_sync", "timing_enabled")
+    __slots__ = ("timing_enabled", "blocking_sync")  # noqa: RUF023  (repr's order)
 
     timing_enabled: bool
     blocking_sync: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from _thread import RLock
 
@@ -43,6 +44,7 @@ class ObjectCode:
         "_code",
         "_code_type",
         "_kernels",
+        "_kernels_by_symbol",
         "_loaded",
         "_lock",
         "_name",
@@ -55,7 +57,8 @@ class ObjectCode:
     _symbol_mapping: dict[str, str]
     _lock: RLock
     _loaded: _core.Library | None
-    _kernels: dict[str | bytes, Kernel]
+    _kernels: dict[str | bytes, Kernel]  # by the names that get_kernel was given
+    _kernels_by_symbol: dict[str, Kernel]
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> ObjectCode:
         """Refuse: no ObjectCode without an image."""
@@ -90,6 +93,7 @@ class ObjectCode:
         self._lock = RLock()
         self._loaded = None
         self._kernels = {}
+        self._kernels_by_symbol = {}
         return self
 
     @classmethod
@@ -247,7 +251,7 @@ class ObjectCode:
 
     def _subject(self) -> str:
         if isinstance(self._code, str):
-            return f"{self._code_type} file {self._code!r}"
+            return f"{self._code_type} file {_shortened(self._code)!r}"
         name = f" {self._name!r}" if self._name else ""
         return f"{self._code_type} image{name} of {len(self._code)} bytes"
 
@@ -271,27 +275,36 @@ class ObjectCode:
         try:
             with open(self._code, "rb") as file:
                 return file.read()
+        except ValueError:  # a NUL
+            raise self._unreadable(OSError(errno.EINVAL, os.strerror(errno.EINVAL))) from None
         except OSError as error:
-            missing = isinstance(error, (FileNotFoundError, NotADirectoryError))
-            cls = CUDAFileNotFoundError if missing else CUDAFileError
-            raise cls.of(
-                error,
-                _FILE_NOT_FOUND if missing else _OPERATING_SYSTEM,
-                "CUDA_ERROR_FILE_NOT_FOUND" if missing else "CUDA_ERROR_OPERATING_SYSTEM",
-                self._subject(),
-            ) from error
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: OSError) -> CUDAFileError:
+        missing = isinstance(error, (FileNotFoundError, NotADirectoryError))
+        cls = CUDAFileNotFoundError if missing else CUDAFileError
+        assert isinstance(self._code, str)
+        lines = "\n" in self._code
+        made = cls.of(
+            error,
+            _FILE_NOT_FOUND if missing else _OPERATING_SYSTEM,
+            "CUDA_ERROR_FILE_NOT_FOUND" if missing else "CUDA_ERROR_OPERATING_SYSTEM",
+            self._subject() + ("; a str is a path: encode() a text" if lines else ""),
+        )
+        made.filename = self._code
+        return made
 
     def _find_kernel(self, name: str | bytes) -> Kernel:
         text = _checked_name(name)
         symbol = self._symbol_mapping.get(text, text)
         library = self._library()
         with self._lock:
-            kernel = self._kernels.get(symbol)
+            kernel = self._kernels_by_symbol.get(symbol)
             if kernel is None:
                 kernel = library.find_kernel(symbol)
                 if kernel is None:
                     raise self._missing_kernel(symbol)
-                self._kernels[symbol] = kernel
+                self._kernels_by_symbol[symbol] = kernel
             self._kernels[name] = kernel
             return kernel
 
@@ -310,6 +323,10 @@ class ObjectCode:
         except BaseException as error:
             return error
         raise AssertionError("a status that is no success raises")
+
+
+def _shortened(path: str) -> str:
+    return path if len(path) <= 300 else path[:300] + "..."
 
 
 def _checked_name(name: object) -> str:

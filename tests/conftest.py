@@ -15,6 +15,7 @@ import pytest
 
 if TYPE_CHECKING:
     from cudamod import Device, Stream
+    from ptx import Stored
 
 CHOICES = {"emulated": "emulated", "hardware": "auto"}
 
@@ -122,6 +123,14 @@ def other_context(device: Device) -> Iterator[int]:
     if not driver.has("cuCtxCreate"):
         pytest.skip("the driver lacks this build's cuCtxCreate")
     context = driver.cuCtxCreate(None, 0, device.device_id)
-    device.set_current()
+    driver.cuCtxPopCurrent()
     yield int(driver.ffi.cast("uintptr_t", context))
     driver.cuCtxDestroy(context)
+
+
+@pytest.fixture
+def stored(stream: Stream) -> Stored:
+    """Kernels that store their arguments, see ``tests/ptx.py``."""
+    from ptx import Stored
+
+    return Stored(stream)

@@ -96,6 +96,9 @@ def current() -> int:
 def before(request: Any, device: Device, other_context: int) -> Iterator[int]:
     """A current context: none, the device's primary one, or another one."""
     context = {"none": 0, "primary": device.context.handle, "other": other_context}[request.param]
+    # Setting none on a card takes the topmost off the thread's stack, and another may lie below.
+    while current() and not context:
+        driver.cuCtxPopCurrent()
     driver.cuCtxSetCurrent(context)
     yield context
     device.set_current()

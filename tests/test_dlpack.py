@@ -240,7 +240,7 @@ def test_numpy_reads_what_the_host_can_reach(device: Device, stream: Stream, kin
         buffer = Buffer.from_handle(int(driver.ffi.cast("uintptr_t", pointer)), 64)
         assert buffer.__dlpack_device__() == (3, 0)
     else:
-        pointer = driver.cuMemAllocManaged(64, driver.CU_MEM_ATTACH_GLOBAL)
+        pointer = driver.cuMemAllocManaged(64, 1)  # CU_MEM_ATTACH_GLOBAL
         buffer = Buffer.from_handle(int(pointer), 64)
         assert buffer.__dlpack_device__() == (13, 0)
     buffer.fill(7, stream=stream)

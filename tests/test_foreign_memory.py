@@ -32,7 +32,7 @@ def pinned(device: Device) -> Iterator[int]:
 
 @pytest.fixture
 def managed(device: Device) -> Iterator[int]:
-    pointer = driver.cuMemAllocManaged(64, driver.CU_MEM_ATTACH_GLOBAL)
+    pointer = driver.cuMemAllocManaged(64, 1)  # CU_MEM_ATTACH_GLOBAL
     yield int(pointer)
     driver.cuMemFree(pointer)
 

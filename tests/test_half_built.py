@@ -26,6 +26,8 @@ MADE_ELSEWHERE = [
     cudamod.ObjectCode,
     cudamod.Stream,
 ]
+NATIVE = [kind for kind in MADE_ELSEWHERE if kind is not cudamod.ObjectCode]
+NATIVE += [Device, LaunchConfig]
 MADE_BY_CALL = [Device, EventOptions, LaunchConfig, StreamOptions]
 EXCEPTIONS = [
     value
@@ -53,20 +55,20 @@ def test_a_class_says_where_its_objects_come_from(kind: Any) -> None:
             make()
 
 
-@pytest.mark.parametrize("kind", [*MADE_ELSEWHERE, Device, LaunchConfig])
+@pytest.mark.parametrize("kind", NATIVE)
 def test_object_makes_no_half_built_object(kind: Any) -> None:
     with pytest.raises((TypeError, RuntimeError), match=kind.__name__):
         object.__new__(kind)
 
 
-@pytest.mark.parametrize("kind", MADE_ELSEWHERE)
+@pytest.mark.parametrize("kind", [kind for kind in NATIVE if kind in MADE_ELSEWHERE])
 def test_a_subclass_cannot_be_made_either(kind: Any) -> None:
     try:
-        subclass = type("Derived", (kind,), {"__init__": lambda self: None})
+        subclass: Any = type("Derived", (kind,), {"__init__": lambda self: None})
     except TypeError:
         return
     for make in (subclass, lambda: subclass.__new__(subclass), lambda: object.__new__(subclass)):
-        with pytest.raises((TypeError, RuntimeError), match="Derived"):
+        with pytest.raises((TypeError, RuntimeError), match=f"Derived|{kind.__name__}"):
             make()
     gc.collect()
 
@@ -148,11 +150,11 @@ def test_what_is_only_a_value_is_pickled(device: Device, kind: str, protocol: in
     assert copy.deepcopy(thing) == copy.copy(thing) == thing
 
 
-@pytest.mark.parametrize("kind", [*MADE_ELSEWHERE, Device, LaunchConfig])
+@pytest.mark.parametrize("kind", NATIVE)
 def test_no_slot_of_a_class_trusts_its_argument(kind: Any) -> None:
     """The methods of a class refuse objects of another one."""
     for name, member in vars(kind).items():
-        if name.startswith("__") or not callable(member) or isinstance(member, staticmethod):
+        if name.startswith("__") or type(member).__name__ != "nb_method":
             continue
         for wrong in (object(), None, 5):
             with pytest.raises(TypeError):

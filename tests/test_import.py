@@ -8,15 +8,13 @@ from collections.abc import Callable
 OWN = {
     "cudamod",
     "cudamod._core",
-    *(
-        "cudamod.errors",
-        "cudamod.event",
-        "cudamod.object_code",
-        "cudamod.options",
-        "cudamod.stream",
-    ),
+    "cudamod.errors",
+    "cudamod.event",
+    "cudamod.object_code",
+    "cudamod.options",
+    "cudamod.stream",
 }
-STANDARD = {"__future__", "atexit", "errno"}
+STANDARD = {"__future__", "atexit"}
 
 
 def test_import_brings_a_short_list_of_modules(run_python: Callable[..., str]) -> None:
@@ -38,16 +36,3 @@ for name in ("libcuda", "libcudamod_emulated", "_cffi_backend", "libnvrtc", "num
     assert name not in maps, name
 """
     run_python(code)
-
-
-def test_import_takes_ten_milliseconds_at_most(run_python: Callable[..., str]) -> None:
-    code = """
-import subprocess, sys
-def microseconds():
-    command = [sys.executable, "-X", "importtime", "-c", "import cudamod"]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    rows = [line.split("|") for line in lines.splitlines()]
-    return next(int(total) for _, total, name in rows if name.strip() == "cudamod")
-print(min(microseconds() for _ in range(7)))
-"""
-    assert int(run_python(code)) <= 10_000

@@ -22,7 +22,7 @@ MAKERS = [
 
 def priority_range() -> tuple[int, int]:
     """Least and greatest priority of the current context."""
-    return driver.cuCtxGetStreamPriorityRange()  # type: ignore[return-value]
+    return driver.cuCtxGetStreamPriorityRange()
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_record_makes_an_event_or_takes_one(device: Device, stream: Stream) -> N
     assert stream.record(event=event) is event
     with pytest.raises(ValueError, match="exclude each other"):
         stream.record(event, EventOptions())
-    with pytest.raises(TypeError, match="event must be an Event, not Stream"):
+    with pytest.raises(TypeError, match=r"event must be an Event, not (cudamod\._core\.)?Stream"):
         stream.record(stream)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="EventOptions has no option 'timing'"):
         stream.record(options={"timing": True})

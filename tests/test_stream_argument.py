@@ -21,7 +21,7 @@ class AsMethod:
 
 class AsProperty(AsMethod):
     @property
-    def __cuda_stream__(self) -> Any:  # type: ignore[override]
+    def __cuda_stream__(self) -> Any:
         return self.answer
 
 

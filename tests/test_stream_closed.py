@@ -56,6 +56,7 @@ CLOSED_USES: dict[str, Callable[[Scene], object]] = {
 }
 
 
+@pytest.mark.parametrize("use", CLOSED_USES)
 @pytest.mark.parametrize("make", MAKERS)
 def test_a_closed_stream_refuses_every_use(
     device: Device, stream: Stream, make: Callable[[Device], Stream], use: str

@@ -194,10 +194,7 @@ def test_waiting_lets_other_threads_run(device: Device, stream: Stream) -> None:
     """A wait releases the interpreter lock, which the stream's host function needs."""
     reached = threading.Event()
 
-    @driver.ffi.callback("void(void *)")
-    def host_function(_: Any) -> None:
-        reached.set()
-
+    host_function = driver.ffi.callback("void(void *)", lambda _: reached.set())
     driver.cuLaunchHostFunc(stream.handle, host_function, None)
     stream.sync()
     assert reached.is_set()

@@ -4,32 +4,55 @@
 #include "emulator/journal.h"
 #include "emulator/logs.h"
 
+#include <new>
+
 namespace cudamod::emulator {
 namespace {
 
-thread_local std::string arguments_of_call;
-
-} // namespace
-
-CUresult admit(const char* call, bool before_init, unsigned attention_now) {
-    if (!before_init) {
-        if (attention_now & kNotInitialized) return CUDA_ERROR_NOT_INITIALIZED;
-        if (attention_now & kShutDown) return CUDA_ERROR_DEINITIALIZED;
-        if ((attention_now & kCallbacks) && callback_depth) {
+/// What a call that needs attention answers without running, or CUDA_SUCCESS.
+CUresult admit(const CallTraits& traits, unsigned now) {
+    if (!traits.before_init) {
+        if (now & kNotInitialized) return CUDA_ERROR_NOT_INITIALIZED;
+        if (now & kShutDown) return CUDA_ERROR_DEINITIALIZED;
+        if ((now & kCallbacks) && callback_depth) {
             logs::say("A host callback may not call the driver");
             return CUDA_ERROR_NOT_PERMITTED;
         }
     }
-    return attention_now & kInjection ? injection::take(call) : CUDA_SUCCESS;
+    return now & kInjection ? injection::take(traits.name) : CUDA_SUCCESS;
 }
 
-void note_arguments(std::string summary) {
-    arguments_of_call = std::move(summary);
+CUresult run_body(const CallTraits& traits, Body body) {
+    if (!traits.locked) return body();
+    std::lock_guard lock(driver_mutex());
+    return body();
 }
 
-void finish(const char* call, CUresult status, unsigned attention_now) {
-    if (status != CUDA_SUCCESS && status != CUDA_ERROR_NOT_READY) logs::deliver(call, status);
-    if (attention_now & kJournal) journal::write(call, std::move(arguments_of_call), status);
+} // namespace
+
+CUresult run_call(const CallTraits& traits, Body body, const Argument* arguments,
+                  std::size_t count) noexcept {
+    const unsigned now = attention.load(std::memory_order_relaxed);
+    CUresult status = CUDA_SUCCESS;
+    std::string summary;
+    try {
+        if (now) [[unlikely]] {
+            if (now & kJournal) summary = summarize(arguments, count);
+            status = admit(traits, now);
+        }
+        if (status == CUDA_SUCCESS) status = run_body(traits, body);
+    } catch (const Failure& failure) {
+        status = failure.status;
+    } catch (const std::bad_alloc&) {
+        status = CUDA_ERROR_OUT_OF_MEMORY;
+    } catch (...) {
+        status = CUDA_ERROR_UNKNOWN;
+    }
+    if (status != CUDA_SUCCESS && status != CUDA_ERROR_NOT_READY)
+        logs::deliver(traits.name, status);
+    if (now & kJournal) [[unlikely]]
+        journal::write(traits.name, std::move(summary), status);
+    return status;
 }
 
 } // namespace cudamod::emulator

@@ -5,73 +5,66 @@
 #include "emulator/process.h"
 #include "emulator/summary.h"
 
+#include <cstddef>
 #include <mutex>
-#include <new>
 #include <type_traits>
-#include <utility>
 
 namespace cudamod::emulator {
 
-/// What is looked at before a call that needs attention: nothing, or the status that it answers
-/// without running.
-CUresult admit(const char* call, bool before_init, unsigned attention_now);
+/// What an entry point needs around its body.
+struct CallTraits {
+    const char* name; ///< without version suffix
+    bool before_init; ///< works before cuInit
+    bool locked;      ///< holds the driver's lock throughout
+};
 
-/// Logs a failure and writes the journal.
-void finish(const char* call, CUresult status, unsigned attention_now);
+/// A body by reference: what it answers, CUDA_SUCCESS when it answers nothing.
+class Body {
+  public:
+    template <class Callable>
+    explicit Body(Callable& callable)
+        : callable_(&callable), run_([](void* target) -> CUresult {
+              auto& body = *static_cast<Callable*>(target);
+              if constexpr (std::is_void_v<decltype(body())>) {
+                  body();
+                  return CUDA_SUCCESS;
+              } else {
+                  return body();
+              }
+          }) {}
 
-/// Remembers the arguments for the journal's next entry of this thread.
-void note_arguments(std::string summary);
+    CUresult operator()() const { return run_(callable_); }
 
-enum class Holding { nothing, driver_mutex };
+  private:
+    void* callable_;
+    CUresult (*run_)(void*);
+};
 
-/// Every entry point is one of these around its body: the gate (initialised, not forked, not in a
-/// callback), fault injection, the lock, the journal, and the one place where a Failure becomes a
-/// status. A body returns nothing, or a status that is no failure (CUDA_ERROR_NOT_READY).
-template <bool kBeforeInit, Holding kHolding, class Body, class... Arguments>
-CUresult run_call(const char* name, Body& body, const Arguments&... arguments) noexcept {
-    const unsigned now = attention.load(std::memory_order_relaxed);
-    CUresult status = CUDA_SUCCESS;
-    try {
-        if (now) [[unlikely]] {
-            if (now & kJournal) note_arguments(summarize(arguments...));
-            status = admit(name, kBeforeInit, now);
-        }
-        if (status == CUDA_SUCCESS) {
-            std::unique_lock<std::mutex> lock(driver_mutex(), std::defer_lock);
-            if constexpr (kHolding == Holding::driver_mutex) lock.lock();
-            if constexpr (std::is_void_v<std::invoke_result_t<Body&>>)
-                body();
-            else
-                status = body();
-        }
-    } catch (const Failure& failure) {
-        status = failure.status;
-    } catch (const std::bad_alloc&) {
-        status = CUDA_ERROR_OUT_OF_MEMORY;
-    } catch (...) {
-        status = CUDA_ERROR_UNKNOWN;
-    }
-    if (now || status != CUDA_SUCCESS) [[unlikely]]
-        finish(name, status, now);
-    return status;
-}
+/// What every entry point runs through: the gate (initialised, not forked, not in a callback),
+/// fault injection, the lock, the journal, and the one place where a Failure becomes a status.
+CUresult run_call(const CallTraits& traits, Body body, const Argument* arguments,
+                  std::size_t count) noexcept;
 
-/// A call that holds the driver's lock throughout.
-template <class Body, class... Arguments>
-CUresult locked_call(const char* name, Body&& body, const Arguments&... arguments) noexcept {
-    return run_call<false, Holding::driver_mutex>(name, body, arguments...);
+/// A call that holds the driver's lock throughout. A body returns nothing, or a status that is no
+/// failure (CUDA_ERROR_NOT_READY).
+template <class Callable, class... Arguments>
+CUresult locked_call(const char* name, Callable&& body, const Arguments&... arguments) noexcept {
+    const Argument all[] = {Argument(arguments)..., Argument()};
+    return run_call({name, false, true}, Body(body), all, sizeof...(arguments));
 }
 
 /// A call that takes the lock itself, for as long as it validates.
-template <class Body, class... Arguments>
-CUresult unlocked_call(const char* name, Body&& body, const Arguments&... arguments) noexcept {
-    return run_call<false, Holding::nothing>(name, body, arguments...);
+template <class Callable, class... Arguments>
+CUresult unlocked_call(const char* name, Callable&& body, const Arguments&... arguments) noexcept {
+    const Argument all[] = {Argument(arguments)..., Argument()};
+    return run_call({name, false, false}, Body(body), all, sizeof...(arguments));
 }
 
 /// A call that works before cuInit; it holds no lock.
-template <class Body, class... Arguments>
-CUresult early_call(const char* name, Body&& body, const Arguments&... arguments) noexcept {
-    return run_call<true, Holding::nothing>(name, body, arguments...);
+template <class Callable, class... Arguments>
+CUresult early_call(const char* name, Callable&& body, const Arguments&... arguments) noexcept {
+    const Argument all[] = {Argument(arguments)..., Argument()};
+    return run_call({name, true, false}, Body(body), all, sizeof...(arguments));
 }
 
 } // namespace cudamod::emulator

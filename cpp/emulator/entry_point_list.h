@@ -2,7 +2,7 @@
 // The one list of the emulated driver's entry points: name without version suffix, the CUDA version that introduced this ABI
 // (the number cuGetProcAddress is asked with), and the exported symbol. CUDAMOD_ENTRY rows are implemented here;
 // CUDAMOD_REFUSED rows exist in the real driver and answer CUDA_ERROR_NOT_SUPPORTED here. cuGetProcAddress, the refusals and
-// tests/native/emulator read this file; define either macro before including it, the other defaults to nothing.
+// tests/emulated_driver read this file; define either macro before including it, the other defaults to nothing.
 
 #ifndef CUDAMOD_ENTRY
 #define CUDAMOD_ENTRY(name, version, symbol)

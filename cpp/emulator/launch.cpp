@@ -207,7 +207,8 @@ CUresult launch_call(const char* name, const LaunchRequest& request) {
     if (attention.load(std::memory_order_relaxed) & kJournal) [[unlikely]] {
         const std::string shape = shape_text(request);
         return unlocked_call(
-            name, [&] { launch(request); }, request.function, Verbatim{shape}, request.stream);
+            name, [&] { launch(request); }, request.function, Argument::verbatim(shape.c_str()),
+            request.stream);
     }
     return unlocked_call(name, [&] { launch(request); });
 }

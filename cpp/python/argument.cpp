@@ -3,6 +3,7 @@
 #include "python/number.h"
 #include "python/pointer.h"
 #include "python/scalar.h"
+#include "python/text.h"
 #include "python/type_cache.h"
 
 #include <cmath>
@@ -17,24 +18,39 @@ using launch::Type;
 using launch::TypeClass;
 
 bool mismatch(PyObject* value, const Type& type, const ArgumentSite& site, const char* hint = "") {
-    PyErr_Format(PyExc_TypeError, "kernel '%s', argument %zu (%s): can't pass %s object %R%s", site.kernel.c_str(),
-                 site.index, launch::name_of(type).c_str(), Py_TYPE(value)->tp_name, value, hint);
+    PyErr_Format(PyExc_TypeError, "kernel '%s', argument %zu (%s): can't pass %s object %s%s", site.kernel.c_str(),
+                 site.index, launch::name_of(type).c_str(), Py_TYPE(value)->tp_name, text_of(value).c_str(), hint);
+    return false;
+}
+
+/// The same for an array, whose text may be long, and may have to be fetched from a device.
+bool mismatched_array(PyObject* value, const Type& type, const ArgumentSite& site, const char* hint = "") {
+    PyErr_Format(PyExc_TypeError, "kernel '%s', argument %zu (%s): can't pass %s object%s", site.kernel.c_str(),
+                 site.index, launch::name_of(type).c_str(), Py_TYPE(value)->tp_name, hint);
     return false;
 }
 
 bool out_of_range(PyObject* value, const Type& type, const ArgumentSite& site) {
     std::string low = type.low ? "-" + std::to_string(type.low) : "0";
-    PyErr_Format(PyExc_OverflowError, "kernel '%s', argument %zu (%s): %S is out of range %s .. %s",
-                 site.kernel.c_str(), site.index, launch::name_of(type).c_str(), value, low.c_str(),
+    PyErr_Format(PyExc_OverflowError, "kernel '%s', argument %zu (%s): %s is out of range %s .. %s",
+                 site.kernel.c_str(), site.index, launch::name_of(type).c_str(), text_of(value).c_str(), low.c_str(),
                  std::to_string(type.high).c_str());
     return false;
 }
 
+bool too_large(PyObject* value, const Type& type, const ArgumentSite& site) {
+    PyErr_Format(PyExc_OverflowError, "kernel '%s', argument %zu (%s): %s is too large", site.kernel.c_str(),
+                 site.index, launch::name_of(type).c_str(), text_of(value).c_str());
+    return false;
+}
+
+/// One float, or one half of a complex number.
 bool store_float(double number, PyObject* value, const Type& type, std::byte* cell, const ArgumentSite& site) {
     bool overflow = false;
-    if (type.size == 8) {
+    std::uint32_t size = type.type_class == TypeClass::Complex ? type.size / 2 : type.size;
+    if (size == 8) {
         std::memcpy(cell, &number, 8);
-    } else if (type.size == 4) {
+    } else if (size == 4) {
         auto rounded = static_cast<float>(number);
         overflow = std::isinf(rounded) && !std::isinf(number);
         std::memcpy(cell, &rounded, 4);
@@ -43,22 +59,42 @@ bool store_float(double number, PyObject* value, const Type& type, std::byte* ce
         std::uint16_t rounded = round_to_16_bits(number, brain ? 8 : 5, brain ? 7 : 10, overflow);
         std::memcpy(cell, &rounded, 2);
     }
-    if (!overflow) return true;
-    PyErr_Format(PyExc_OverflowError, "kernel '%s', argument %zu (%s): %S is too large", site.kernel.c_str(),
-                 site.index, launch::name_of(type).c_str(), value);
-    return false;
+    return !overflow || too_large(value, type, site);
 }
+
+constexpr Type kComplex128{TypeClass::Complex, 16, 0, 0, true};
 
 bool store_complex(Py_complex number, PyObject* value, const Type& type, std::byte* cell,
                    const ArgumentSite& site) {
-    std::size_t half = type.size / 2;
-    Type part{TypeClass::Float, static_cast<std::uint32_t>(half), 0, 0, true};
-    return store_float(number.real, value, part, cell, site) &&
-           store_float(number.imag, value, part, cell + half, site);
+    // Of unknown type it is complex128.
+    const Type& wanted = type.type_class == TypeClass::Complex ? type : kComplex128;
+    return store_float(number.real, value, wanted, cell, site) &&
+           store_float(number.imag, value, wanted, cell + wanted.size / 2, site);
 }
 
 bool is_float(const Type& type) {
     return type.type_class == TypeClass::Float || type.type_class == TypeClass::BFloat;
+}
+
+/// An int as a double; false when it is too large for one. Bits that are lost leave the last bit odd, so that
+/// rounding the double to a shorter float gives what rounding the int once would.
+bool double_of_long(PyObject* number, double& result) {
+    result = PyLong_AsDouble(number);
+    std::uint64_t magnitude;
+    bool negative;
+    if (read_long(number, magnitude, negative) && magnitude <= std::uint64_t{1} << 53) return true;
+    PyObject* back = result == -1.0 && PyErr_Occurred() ? nullptr : PyLong_FromDouble(result);
+    int above = back ? PyObject_RichCompareBool(back, number, Py_GT) : -1;
+    int below = above == 0 ? PyObject_RichCompareBool(back, number, Py_LT) : 0;
+    Py_XDECREF(back);
+    if (above < 0 || below < 0) {
+        PyErr_Clear();
+        return false;
+    }
+    std::uint64_t bits;
+    std::memcpy(&bits, &result, sizeof bits);
+    if ((above || below) && bits % 2 == 0) result = std::nextafter(result, above ? -HUGE_VAL : HUGE_VAL);
+    return true;
 }
 
 /// An exact int or an instance of a subclass.
@@ -81,13 +117,9 @@ bool store_long(PyObject* number, PyObject* value, const Type& type, std::byte* 
     }
     case TypeClass::Float:
     case TypeClass::BFloat: {
-        double converted = PyLong_AsDouble(number);
-        if (converted == -1.0 && PyErr_Occurred()) {
-            PyErr_Clear();
-            PyErr_Format(PyExc_OverflowError, "kernel '%s', argument %zu (%s): %S is too large",
-                         site.kernel.c_str(), site.index, launch::name_of(type).c_str(), value);
-            return false;
-        }
+        double converted;
+        if (!double_of_long(number, converted)) return too_large(value, type, site);
+        if (type.size == 8) converted = PyLong_AsDouble(number); // the nearest
         return store_float(converted, value, type, cell, site);
     }
     default:
@@ -121,6 +153,12 @@ bool store_bool(bool truth, PyObject* value, const Type& type, std::byte* cell, 
 bool convert_bool(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
                   const void*) {
     return store_bool(value == Py_True, value, parameter.type, cell, site);
+}
+
+bool convert_numpy_bool(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
+                        const void*) {
+    int truth = PyObject_IsTrue(value);
+    return truth >= 0 && store_bool(truth, value, parameter.type, cell, site);
 }
 
 bool convert_float(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
@@ -189,9 +227,11 @@ bool convert_scalar(PyObject* value, const Parameter& parameter, std::byte* cell
     switch (scalar->kind) {
     case Scalar::Kind::Bool:
         return store_bool(scalar->bytes[0] != 0, value, type, cell, site);
+    case Scalar::Kind::Address:
+        if (type.size != 8 || is_float(type)) return mismatch(value, type, site);
+        [[fallthrough]];
     case Scalar::Kind::Signed:
-    case Scalar::Kind::Unsigned:
-    case Scalar::Kind::Address: {
+    case Scalar::Kind::Unsigned: {
         std::uint64_t bits = 0;
         std::memcpy(&bits, scalar->bytes, scalar->size);
         PyObject* number;
@@ -266,20 +306,20 @@ bool convert_buffer(PyObject* value, const Parameter& parameter, std::byte* cell
 
 bool convert_dlpack(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
                     const void* exchange_api) {
-    if (!parameter.takes_pointer) return mismatch(value, parameter.type, site);
+    if (!parameter.takes_pointer) return mismatched_array(value, parameter.type, site);
     return pointer_from_dlpack(value, exchange_api, cell, site);
 }
 
 bool convert_cuda_array(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
                         const void*) {
-    if (!parameter.takes_pointer) return mismatch(value, parameter.type, site);
+    if (!parameter.takes_pointer) return mismatched_array(value, parameter.type, site);
     return pointer_from_cuda_array(value, cell, site);
 }
 
 bool convert_host_array(PyObject* value, const Parameter& parameter, std::byte*, const ArgumentSite& site,
                         const void*) {
-    return mismatch(value, parameter.type, site,
-                    "; a NumPy array lies in host memory: copy it to a Buffer, or pass a scalar of it");
+    return mismatched_array(value, parameter.type, site,
+                            "; a NumPy array lies in host memory: copy it to a Buffer, or pass a scalar of it");
 }
 
 bool refuse(PyObject* value, const Parameter& parameter, std::byte*, const ArgumentSite& site, const void*) {
@@ -295,10 +335,12 @@ Conversion conversion_of(PyTypeObject* type) {
     if (PyType_IsSubtype(type, Buffer::python_type)) return {convert_buffer, nullptr};
     if (type == &PyBool_Type) return {convert_bool, nullptr};
     if (type == Py_TYPE(Py_None)) return {convert_none, nullptr};
+    if (is_numpy_bool(type)) return {convert_numpy_bool, nullptr};
     if (is_numpy_scalar(type))
         return {is_numpy_struct(type) ? convert_struct : convert_scalar, nullptr};
     if (is_ctypes_scalar(type)) return {convert_scalar, nullptr};
-    if (is_ctypes_aggregate(type)) return {convert_struct, nullptr};
+    if (is_ctypes_struct(type)) return {convert_struct, nullptr};
+    if (is_ctypes_array(type)) return {convert_bytes, nullptr};
     if (PyType_IsSubtype(type, &PyLong_Type)) return {convert_long, nullptr};
     if (PyType_IsSubtype(type, &PyFloat_Type)) return {convert_float, nullptr};
     if (PyType_IsSubtype(type, &PyComplex_Type)) return {convert_complex, nullptr};

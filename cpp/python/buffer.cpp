@@ -7,6 +7,7 @@
 #include "handles/context.h"
 #include "handles/destruction.h"
 #include "python/dlpack.h"
+#include "python/gil_released.h"
 #include "python/integer_argument.h"
 #include "python/public_call.h"
 #include "python/stream.h"
@@ -90,7 +91,7 @@ void in_order(const handles::StreamHandle& stream, const char* name, const Buffe
     handles::ContextScope scope(handles::box_of<handles::StreamBox>(stream).context);
     CUresult status;
     {
-        nb::gil_scoped_release unlocked;
+        GilReleased unlocked;
         status = call(*stream);
     }
     driver::check(status, name, [&] { return subject(buffer); });

@@ -33,7 +33,7 @@ void bind_context(nb::module_& module) {
                  const Context* o = instance<Context>(other.ptr());
                  return o && o->raw == self.raw;
              },
-             nb::arg("other"), nb::sig("def __eq__(self, other: object, /) -> bool"))
+             nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
         .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> str"))
         .def("__hash__", [](const Context& self) { return std::hash<std::uintptr_t>()(handle(self)); })
         .def("__repr__", [](const Context& self) {

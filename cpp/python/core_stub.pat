@@ -3,12 +3,7 @@
 
 ^cudamod\._core\.__prefix__$:
     \from collections.abc import Callable, Sequence
-    \from typing import Any, Literal, NamedTuple, type_check_only
-    @type_check_only
-    class ComputeCapability(NamedTuple):
-        major: int
-        minor: int
-
+    \from typing import Any, Literal, NamedTuple, SupportsIndex, type_check_only
     @type_check_only
     class MaxPotentialBlockSizeOccupancyResult(NamedTuple):
         min_grid_size: int
@@ -19,13 +14,16 @@
         offset: int
         size: int
 
+^cudamod\._core\.Device\.__prefix__$:
+    def __new__(cls, device_id: Device | SupportsIndex | None = None) -> Device: ...
+
 ^cudamod\._core\.LaunchConfig\.__prefix__$:
     def __new__(
         cls,
-        grid: int | tuple[int, ...] | None = None,
-        cluster: int | tuple[int, ...] | None = None,
-        block: int | tuple[int, ...] | None = None,
-        shmem_size: int | None = None,
+        grid: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+        cluster: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+        block: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+        shmem_size: SupportsIndex | None = None,
         is_cooperative: bool = False,
         programmatic_stream_serialization: bool = False,
     ) -> LaunchConfig: ...
@@ -38,9 +36,9 @@
         self,
         *arguments: Any,
         stream: Any = ...,
-        grid: int | tuple[int, ...] = ...,
-        block: int | tuple[int, ...] = ...,
-        shmem_size: int = ...,
+        grid: SupportsIndex | tuple[SupportsIndex, ...] = ...,
+        block: SupportsIndex | tuple[SupportsIndex, ...] = ...,
+        shmem_size: SupportsIndex = ...,
     ) -> None: ...
 
 ^cudamod\._core\.Launcher\.on$:

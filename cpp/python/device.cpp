@@ -10,6 +10,7 @@
 #include "python/context.h"
 #include "python/event.h"
 #include "python/error.h"
+#include "python/gil_released.h"
 #include "python/integer_argument.h"
 #include "python/public_call.h"
 #include "python/stream.h"
@@ -84,10 +85,8 @@ std::pair<int, int> capability(const Device& self) {
 }
 
 nb::object compute_capability(const Device& self) {
-    static PyObject* type = nb::module_::import_("collections")
-                                .attr("namedtuple")("ComputeCapability", nb::make_tuple("major", "minor"))
-                                .release()
-                                .ptr();
+    // Imported at the first use: named tuples take a good part of what the import of this package may take.
+    static PyObject* type = nb::object(nb::module_::import_("cudamod.device").attr("ComputeCapability")).release().ptr();
     auto [major, minor] = capability(self);
     return nb::handle(type)(major, minor);
 }
@@ -124,7 +123,7 @@ void sync(const Device& self) {
     handles::ContextScope scope(handles::primary_context(self.ordinal));
     CUresult status;
     {
-        nb::gil_scoped_release unlocked;
+        GilReleased unlocked;
         status = driver::table.cuCtxSynchronize();
     }
     driver::check(status, "cuCtxSynchronize", [&] { return subject(self.ordinal); });
@@ -265,7 +264,7 @@ void bind_device(nb::module_& module) {
         .def_prop_ro("uuid", uuid)
         .def_prop_ro("pci_bus_id", pci_bus_id)
         .def_prop_ro("compute_capability", compute_capability,
-                     nb::sig("def compute_capability(self) -> ComputeCapability"))
+                     nb::sig("def compute_capability(self) -> cudamod.device.ComputeCapability"))
         .def_prop_ro("arch", arch, "The digits of the compute capability, such as '90'.")
         .def_prop_ro("properties", [](const Device& self) { return make<DeviceProperties>(self.ordinal); },
                      nb::sig("def properties(self) -> DeviceProperties"))
@@ -297,7 +296,7 @@ void bind_device(nb::module_& module) {
                  const Device* o = instance<Device>(other.ptr());
                  return o && o->ordinal == self.ordinal;
              },
-             nb::arg("other"), nb::sig("def __eq__(self, other: object, /) -> bool"))
+             nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
         .def("__hash__", [](const Device& self) { return self.ordinal; })
         .def("__reduce__",
              [](const Device& self) {

@@ -5,6 +5,7 @@
 #include "handles/context.h"
 #include "handles/event.h"
 #include "python/dlpack_abi.h"
+#include "python/gil_released.h"
 #include "python/integer_argument.h"
 
 #include <memory>
@@ -44,7 +45,7 @@ struct Export {
     /// The consumer calls this from any thread, perhaps when the interpreter is gone.
     static void release(Managed* managed) {
         auto* self = static_cast<Export*>(managed->manager_ctx);
-        if (Py_IsInitialized()) {
+        if (Py_IsInitialized() && (!finalizing() || PyGILState_Check())) {
             PyGILState_STATE state = PyGILState_Ensure();
             Py_DECREF(self->owner);
             PyGILState_Release(state);

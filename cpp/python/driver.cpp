@@ -6,6 +6,7 @@
 #include "driver/library.h"
 #include "driver/status.h"
 #include "python/bindings.h"
+#include "python/gil_released.h"
 
 namespace nb = nanobind;
 
@@ -44,7 +45,7 @@ nb::dict describe(const driver::Opened& driver) {
 }
 
 const driver::Opened& open_without_gil() {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     return driver::open();
 }
 

@@ -8,6 +8,7 @@
 #include "handles/destruction.h"
 #include "python/context.h"
 #include "python/device.h"
+#include "python/gil_released.h"
 #include "python/options.h"
 #include "python/public_call.h"
 
@@ -39,7 +40,7 @@ void sync(const Event& self) {
     handles::EventHandle event = open_handle(self);
     CUresult status;
     {
-        nb::gil_scoped_release unlocked;
+        GilReleased unlocked;
         status = driver::table.cuEventSynchronize(*event);
     }
     driver::check(status, "cuEventSynchronize", [&] { return subject(event); });
@@ -122,7 +123,7 @@ void bind_event(nb::module_& module) {
                  const Event* o = instance<Event>(other.ptr());
                  return o && (o == &self || (self.handle && o->handle && *self.handle == *o->handle));
              },
-             nb::arg("other"), nb::sig("def __eq__(self, other: object, /) -> bool"))
+             nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
         .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> str"))
         .def("__hash__", [](const Event& self) { return self.hash; })
         .def("__repr__", repr);

@@ -8,6 +8,7 @@
 #include "launch/signature.h"
 #include "python/context.h"
 #include "python/device.h"
+#include "python/gil_released.h"
 #include "python/kernel_attributes.h"
 #include "python/kernel_occupancy.h"
 #include "python/launcher.h"
@@ -15,6 +16,7 @@
 #include "python/public_call.h"
 #include "python/signature.h"
 #include "python/stream.h"
+#include "python/text.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -91,7 +93,7 @@ void load(const Kernel& self, nb::object where) {
         context = where.is_none() && handles::current_context() ? handles::current_context()
                                                                  : handles::primary_context(ordinal_of(where));
     std::shared_ptr<const launch::Kernel> kernel = self.shared;
-    nb::gil_scoped_release unlocked;
+    GilReleased unlocked;
     kernel->load(context);
 }
 
@@ -103,7 +105,8 @@ std::uintptr_t handle_argument(nb::handle handle) {
     unsigned long long value = PyLong_AsUnsignedLongLong(handle.ptr());
     if (PyErr_Occurred()) {
         PyErr_Clear();
-        PyErr_Format(PyExc_OverflowError, "handle %S is not a CUkernel (1 .. 2**64 - 1)", handle.ptr());
+        PyErr_Format(PyExc_OverflowError, "handle %s is not a CUkernel (1 .. 2**64 - 1)",
+                     text_of(handle.ptr()).c_str());
         throw nb::python_error();
     }
     if (value == 0) throw nb::value_error("handle 0 is no CUkernel");
@@ -144,7 +147,7 @@ void bind_kernel(nb::module_& module) {
     auto type =
         nb::class_<Kernel>(module, "Kernel", nb::type_slots(slots), nb::is_weak_referenceable(),
                            "A kernel of an ObjectCode, which it keeps loaded. Shareable between threads.")
-            .def_static("from_handle", from_handle, nb::arg("handle"), nb::arg("mod") = nb::none(),
+            .def_static("from_handle", from_handle, nb::arg("handle").none(), nb::arg("mod") = nb::none(),
                         nb::sig("def from_handle(handle: int, mod: object = None) -> Kernel"),
                         "Wraps a CUkernel that somebody else loaded (`mod`, an ObjectCode, is kept loaded), or finds our\n"
                         "own kernel and its library again. The value itself can't be checked.\n\n"
@@ -160,7 +163,7 @@ void bind_kernel(nb::module_& module) {
             .def_prop_ro("signature", [](const Kernel& self) { return signature_text(layout_of(self)); },
                          "The types of the parameters, as `bind` takes them; None when only their sizes are known.")
             .def("bind", bind,
-                 nb::arg("config"), nb::arg("stream"), nb::kw_only(), nb::arg("signature") = nb::none(),
+                 nb::arg("config").none(), nb::arg("stream").none(), nb::kw_only(), nb::arg("signature") = nb::none(),
                  nb::arg("gil") = nb::none(),
                  nb::sig("def bind(self, config: LaunchConfig, stream: object, *, signature: str | Sequence[Any] | None = None, gil: Literal['release', 'hold'] | None = None) -> Launcher"),
                  "A callable that launches the kernel with its arguments.\n\n"
@@ -178,7 +181,7 @@ void bind_kernel(nb::module_& module) {
                      const Kernel* o = instance<Kernel>(other.ptr());
                      return o && raw(*o) == raw(self);
                  },
-                 nb::arg("other"), nb::sig("def __eq__(self, other: object, /) -> bool"))
+                 nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
             .def("__hash__", [](const Kernel& self) { return std::hash<std::uintptr_t>()(raw(self)); })
             .def("__repr__", repr);
     Kernel::python_type = reinterpret_cast<PyTypeObject*>(type.ptr());

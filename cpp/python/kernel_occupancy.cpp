@@ -5,9 +5,11 @@
 #include "driver/status.h"
 #include "driver/table.h"
 #include "handles/context.h"
+#include "python/integer_argument.h"
 #include "python/launch_config.h"
 #include "python/public_call.h"
 #include "python/stream.h"
+#include "python/text.h"
 
 #include <nanobind/stl/string.h>
 
@@ -28,16 +30,22 @@ void check(CUresult status, const char* call, const KernelOccupancy& self, const
     });
 }
 
-int max_active_blocks_per_multiprocessor(const KernelOccupancy& self, int block_size, std::size_t dynamic_size) {
+int max_active_blocks_per_multiprocessor(const KernelOccupancy& self, nb::handle block, nb::handle dynamic_bytes) {
     begin_public_call();
+    int block_size = int_argument(block, "max_active_blocks_per_multiprocessor: block_size");
+    std::size_t dynamic_size =
+        size_argument(dynamic_bytes, "max_active_blocks_per_multiprocessor: dynamic_shared_memory_size");
     int blocks = 0;
     check(driver::table.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function_of(self), block_size, dynamic_size),
           "cuOccupancyMaxActiveBlocksPerMultiprocessor", self, "block of " + std::to_string(block_size) + " threads");
     return blocks;
 }
 
-std::size_t available_dynamic_shared_memory_per_block(const KernelOccupancy& self, int blocks, int block_size) {
+std::size_t available_dynamic_shared_memory_per_block(const KernelOccupancy& self, nb::handle count,
+                                                      nb::handle block) {
     begin_public_call();
+    int blocks = int_argument(count, "available_dynamic_shared_memory_per_block: num_blocks_per_multiprocessor");
+    int block_size = int_argument(block, "available_dynamic_shared_memory_per_block: block_size");
     std::size_t bytes = 0;
     check(driver::table.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, function_of(self), blocks, block_size),
           "cuOccupancyAvailableDynamicSMemPerBlock", self,
@@ -68,8 +76,8 @@ std::size_t CUDA_CB ask_callable(int block_size) {
         if (PyErr_Occurred()) {
             PyErr_Clear();
             PyErr_Format(PyExc_ValueError,
-                         "dynamic_shared_memory_needed: the callable answered %S bytes for a block of %d threads", index,
-                         block_size);
+                         "dynamic_shared_memory_needed: the callable answered %s bytes for a block of %d threads",
+                         text_of(index).c_str(), block_size);
         }
         Py_DECREF(index);
     }
@@ -97,8 +105,9 @@ CUoccupancyB2DSize c_function(nb::handle object) {
     return nullptr;
 }
 
-nb::object max_potential_block_size(const KernelOccupancy& self, nb::handle needed, int block_size_limit) {
+nb::object max_potential_block_size(const KernelOccupancy& self, nb::handle needed, nb::handle limit) {
     begin_public_call();
+    int block_size_limit = int_argument(limit, "max_potential_block_size: block_size_limit");
     static PyObject* type = nb::module_::import_("collections")
                                 .attr("namedtuple")("MaxPotentialBlockSizeOccupancyResult",
                                                     nb::make_tuple("min_grid_size", "max_block_size"))
@@ -109,7 +118,7 @@ nb::object max_potential_block_size(const KernelOccupancy& self, nb::handle need
     std::size_t fixed = 0;
     CallableQuery query{nullptr, innermost_query};
     if (PyIndex_Check(needed.ptr()) && !PyBool_Check(needed.ptr())) {
-        fixed = nb::cast<std::size_t>(nb::int_(needed));
+        fixed = size_argument(needed, "max_potential_block_size: dynamic_shared_memory_needed");
     } else if (CUoccupancyB2DSize function = c_function(needed)) {
         by_size = function;
     } else if (PyCallable_Check(needed.ptr())) {
@@ -163,24 +172,26 @@ void bind_kernel_occupancy(nb::module_& module) {
     nb::class_<KernelOccupancy>(module, "KernelOccupancy", nb::type_slots(slots), nb::is_weak_referenceable(),
                                 "The driver's occupancy answers for a kernel on the current device. All raise CUDAError when\n"
                                 "no context is current.")
-        .def("max_active_blocks_per_multiprocessor", max_active_blocks_per_multiprocessor, nb::arg("block_size"),
-             nb::arg("dynamic_shared_memory_size"),
+        .def("max_active_blocks_per_multiprocessor", max_active_blocks_per_multiprocessor, nb::arg("block_size").none(),
+             nb::arg("dynamic_shared_memory_size").none(),
+             nb::sig("def max_active_blocks_per_multiprocessor(self, block_size: int, dynamic_shared_memory_size: int) -> int"),
              "Blocks of `block_size` threads that fit on a multiprocessor at once, each with\n"
              "`dynamic_shared_memory_size` bytes; 0 when that is more than the kernel may have.")
-        .def("max_potential_block_size", max_potential_block_size, nb::arg("dynamic_shared_memory_needed"),
-             nb::arg("block_size_limit"),
+        .def("max_potential_block_size", max_potential_block_size, nb::arg("dynamic_shared_memory_needed").none(),
+             nb::arg("block_size_limit").none(),
              nb::sig("def max_potential_block_size(self, dynamic_shared_memory_needed: int | Callable[[int], int] | object, block_size_limit: int) -> MaxPotentialBlockSizeOccupancyResult"),
              "The block size with the highest occupancy and the grid that fills the device: (min_grid_size,\n"
              "max_block_size). The dynamic shared memory is an int, or depends on the block size: a C function\n"
              "`size_t (*)(int)` from ctypes or cffi, or a Python callable, whose exceptions come out. A limit of 0\n"
              "is none.")
         .def("available_dynamic_shared_memory_per_block", available_dynamic_shared_memory_per_block,
-             nb::arg("num_blocks_per_multiprocessor"), nb::arg("block_size"),
+             nb::arg("num_blocks_per_multiprocessor").none(), nb::arg("block_size").none(),
+             nb::sig("def available_dynamic_shared_memory_per_block(self, num_blocks_per_multiprocessor: int, block_size: int) -> int"),
              "Bytes that each block may have when so many blocks share a multiprocessor.")
-        .def("max_potential_cluster_size", max_potential_cluster_size, nb::arg("config"), nb::kw_only(), nb::arg("stream"),
+        .def("max_potential_cluster_size", max_potential_cluster_size, nb::arg("config"), nb::kw_only(), nb::arg("stream").none(),
              nb::sig("def max_potential_cluster_size(self, config: LaunchConfig, *, stream: object) -> int"),
              "The largest cluster, in blocks, that the configuration can have.")
-        .def("max_active_clusters", max_active_clusters, nb::arg("config"), nb::kw_only(), nb::arg("stream"),
+        .def("max_active_clusters", max_active_clusters, nb::arg("config"), nb::kw_only(), nb::arg("stream").none(),
              nb::sig("def max_active_clusters(self, config: LaunchConfig, *, stream: object) -> int"),
              "Clusters of the configuration that can run on the device at once.")
         .def("__repr__", [](const KernelOccupancy& self) { return "<KernelOccupancy kernel='" + self.kernel->name() + "'>"; });

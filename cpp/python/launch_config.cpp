@@ -4,6 +4,7 @@
 
 #include "python/error.h"
 #include "python/integer.h"
+#include "python/text.h"
 
 #include <nanobind/stl/string.h>
 
@@ -30,14 +31,14 @@ unsigned dimension(nb::handle value, nb::handle whole, const char* what) {
     std::uint64_t magnitude = 0;
     bool negative = false;
     bool fits = read_long(index.ptr(), magnitude, negative);
-    if (fits && (negative || magnitude == 0)) {
-        PyErr_Format(PyExc_ValueError, "LaunchConfig.%s value%s must be >= 1 (got %R)", what,
-                     PyTuple_Check(whole.ptr()) ? "s" : "", whole.ptr());
+    if (negative || (fits && magnitude == 0)) {
+        PyErr_Format(PyExc_ValueError, "LaunchConfig.%s value%s must be >= 1 (got %s)", what,
+                     PyTuple_Check(whole.ptr()) ? "s" : "", text_of(whole.ptr()).c_str());
         throw nb::python_error();
     }
     if (!fits || magnitude > std::numeric_limits<unsigned>::max()) {
-        PyErr_Format(PyExc_OverflowError, "LaunchConfig.%s: %S does not fit into the driver's 32-bit dimensions", what,
-                     index.ptr());
+        PyErr_Format(PyExc_OverflowError, "LaunchConfig.%s: %s does not fit into the driver's 32-bit dimensions", what,
+                     text_of(index.ptr()).c_str());
         throw nb::python_error();
     }
     return static_cast<unsigned>(magnitude);
@@ -123,7 +124,7 @@ Dim3 dimensions(nb::handle value, const char* what) {
     unsigned* axes[] = {&result.x, &result.y, &result.z};
     for (Py_ssize_t i = 0; i < length; ++i) {
         nb::handle element(PyTuple_GET_ITEM(value.ptr(), i));
-        if (!is_integer(element)) refuse_dimensions(what, nb::cast<std::string>(nb::repr(value)));
+        if (!is_integer(element)) refuse_dimensions(what, text_of(value.ptr()));
         *axes[i] = dimension(element, value, what);
     }
     return result;
@@ -140,12 +141,12 @@ unsigned shared_bytes(nb::handle value) {
     std::uint64_t magnitude = 0;
     bool negative = false;
     bool fits = read_long(index.ptr(), magnitude, negative);
-    if (fits && negative && magnitude) {
-        PyErr_Format(PyExc_ValueError, "LaunchConfig.shmem_size must be >= 0 (got %S)", index.ptr());
+    if (negative) {
+        PyErr_Format(PyExc_ValueError, "LaunchConfig.shmem_size must be >= 0 (got %s)", text_of(index.ptr()).c_str());
         throw nb::python_error();
     }
     if (!fits || magnitude > std::uint64_t{std::numeric_limits<int>::max()}) {
-        PyErr_Format(PyExc_OverflowError, "LaunchConfig.shmem_size: %S bytes exceed 2**31 - 1", index.ptr());
+        PyErr_Format(PyExc_OverflowError, "LaunchConfig.shmem_size: %s bytes exceed 2**31 - 1", text_of(index.ptr()).c_str());
         throw nb::python_error();
     }
     return static_cast<unsigned>(magnitude);
@@ -175,7 +176,7 @@ void bind_launch_config(nb::module_& module) {
                  const LaunchConfig* o = instance<LaunchConfig>(other.ptr());
                  return o && o->shape() == self.shape();
              },
-             nb::arg("other"), nb::sig("def __eq__(self, other: object, /) -> bool"))
+             nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
         .def("__hash__", hash)
         .def("__reduce__", reduce, nb::sig("def __reduce__(self) -> tuple[Any, ...]"))
         .def("__repr__", repr);

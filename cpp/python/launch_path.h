@@ -2,6 +2,7 @@
 
 #include "launch/call.h"
 #include "python/argument.h"
+#include "python/gil_released.h"
 #include "python/public_call.h"
 
 #include <Python.h>
@@ -38,7 +39,7 @@ struct CallDriver {
             return launch::call(parts.config, parts.stream, parts.kernel.raw(), pointers);
         PyThreadState* state = PyEval_SaveThread();
         CUresult status = launch::call(parts.config, parts.stream, parts.kernel.raw(), pointers);
-        PyEval_RestoreThread(state);
+        take_gil(state);
         return status;
     }
 };

@@ -286,10 +286,14 @@ nb::object make_launcher(std::shared_ptr<const launch::Kernel> kernel, std::shar
 void make_ready(const launch::Kernel& kernel, const launch::Shape& shape, const handles::StreamBox& stream) {
     if (shape.shmem_size) kernel.allow_dynamic_shared(stream.device, shape.shmem_size);
     if (!shape.cooperative) return;
+    // A block that is too large is for the launch to refuse: it says which limit is exceeded.
+    std::uint64_t threads = shape.block.product();
+    if (threads > static_cast<unsigned>(kernel.attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, stream.device)))
+        return;
     handles::ContextScope scope(stream.context);
     int blocks = 0, multiprocessors = 0;
     driver::check(driver::table.cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                      &blocks, reinterpret_cast<CUfunction>(kernel.raw()), static_cast<int>(shape.block.product()),
+                      &blocks, reinterpret_cast<CUfunction>(kernel.raw()), static_cast<int>(threads),
                       shape.shmem_size),
                   "cuOccupancyMaxActiveBlocksPerMultiprocessor", [&] { return "kernel '" + kernel.name() + "'"; });
     driver::check(driver::table.cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, stream.device),

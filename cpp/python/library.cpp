@@ -4,6 +4,7 @@
 
 #include "formats/image.h"
 #include "launch/signature.h"
+#include "python/gil_released.h"
 #include "python/kernel.h"
 #include "python/public_call.h"
 
@@ -44,7 +45,7 @@ nb::object load(nb::handle image, const std::string& subject,
     for (auto [name, value] : jit_options) options.jit.emplace_back(static_cast<CUjit_option>(name), value);
     Library library;
     {
-        nb::gil_scoped_release unlocked;
+        GilReleased unlocked;
         // A cubin is never compiled; anything else may be, or may be text that only looks like nothing known.
         library.handle = handles::load_library({bytes.data(), bytes.size()}, kind != formats::ImageKind::Cubin,
                                                options, subject);

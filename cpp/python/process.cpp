@@ -2,6 +2,7 @@
 #include "handles/destruction.h"
 #include "handles/retirement.h"
 #include "python/bindings.h"
+#include "python/gil_released.h"
 
 #include <nanobind/nanobind.h>
 
@@ -14,19 +15,13 @@ namespace cudamod::python {
 
 namespace {
 
-#if PY_VERSION_HEX >= 0x030D0000
-bool finalizing() { return Py_IsFinalizing(); }
-#else
-bool finalizing() { return _Py_IsFinalizing(); }
-#endif
-
 /// The interpreter lock for driver calls that may wait, made by destructors with or without it.
 void* release_lock() {
     if (!Py_IsInitialized() || finalizing() || !PyGILState_Check()) return nullptr;
     return PyEval_SaveThread();
 }
 
-void acquire_lock(void* state) { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); }
+void acquire_lock(void* state) { take_gil(static_cast<PyThreadState*>(state)); }
 
 handles::UnloadManner unload_manner() {
     std::optional<std::string> text = driver::read(driver::kUnloadVariable);
@@ -44,7 +39,7 @@ void bind_process(nb::module_& module) {
     // Runs before the interpreter takes modules and objects apart.
     nb::module_::import_("atexit").attr("register")(nb::cpp_function(handles::stop_destroying));
     module.def("reclaim", [] {
-        nb::gil_scoped_release unlocked;
+        GilReleased unlocked;
         return handles::reclaim();
     }, "Unload every retired library; answers how many.");
     module.def("retired", [] {

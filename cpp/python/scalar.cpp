@@ -21,7 +21,8 @@ bool derives_from(PyTypeObject* type, const char* name) {
 Scalar::Kind kind_of(const char* format) {
     if (!format) return Scalar::Kind::Unsigned;
     if (*format == '<' || *format == '=' || *format == '@') ++format;
-    if (format[0] == 'Z') return Scalar::Kind::Complex;
+    if (format[0] == 'Z') // alone it is ctypes' pointer to wide characters
+        return format[1] == 'f' || format[1] == 'd' ? Scalar::Kind::Complex : Scalar::Kind::Other;
     switch (format[0]) {
     case '?':
         return Scalar::Kind::Bool;
@@ -41,14 +42,18 @@ Scalar::Kind kind_of(const char* format) {
 } // namespace
 
 bool is_numpy_scalar(PyTypeObject* type) { return derives_from(type, "numpy.generic"); }
+bool is_numpy_bool(PyTypeObject* type) { // its name changed with NumPy 2
+    return derives_from(type, "numpy.bool") || derives_from(type, "numpy.bool_");
+}
 bool is_numpy_struct(PyTypeObject* type) { return derives_from(type, "numpy.void"); }
 bool is_numpy_array(PyTypeObject* type) { return derives_from(type, "numpy.ndarray"); }
 bool is_ctypes_scalar(PyTypeObject* type) { return derives_from(type, "_ctypes._SimpleCData"); }
 
-bool is_ctypes_aggregate(PyTypeObject* type) {
-    return derives_from(type, "_ctypes.Structure") || derives_from(type, "_ctypes.Union") ||
-           derives_from(type, "_ctypes.Array");
+bool is_ctypes_struct(PyTypeObject* type) {
+    return derives_from(type, "_ctypes.Structure") || derives_from(type, "_ctypes.Union");
 }
+bool is_ctypes_array(PyTypeObject* type) { return derives_from(type, "_ctypes.Array"); }
+bool is_ctypes_pointer(PyTypeObject* type) { return derives_from(type, "_ctypes._Pointer"); }
 
 std::optional<Scalar> read_scalar(PyObject* value) {
     Py_buffer view;

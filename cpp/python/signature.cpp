@@ -42,6 +42,10 @@ std::optional<Type> type_of_dtype(nb::handle element) {
     } else if (!nb::hasattr(element, "kind") || !nb::hasattr(element, "itemsize")) {
         return std::nullopt;
     }
+    // What NumPy's scalars of a foreign byte order would be, the kernel is not.
+    if (!nb::cast<bool>(nb::getattr(dtype, "isnative", nb::bool_(true)))) return std::nullopt;
+    if (nb::cast<std::string>(nb::str(nb::getattr(dtype, "name", nb::none()))) == "bfloat16")
+        return launch::type_of_name("bf16");
     std::string kind = nb::cast<std::string>(nb::str(dtype.attr("kind")));
     return kind.size() == 1 ? type_of_kind(kind[0], nb::cast<std::uint32_t>(dtype.attr("itemsize"))) : std::nullopt;
 }
@@ -49,10 +53,12 @@ std::optional<Type> type_of_dtype(nb::handle element) {
 std::optional<Type> type_of_ctypes(nb::handle element) {
     if (!PyType_Check(element.ptr())) return std::nullopt;
     auto* type = reinterpret_cast<PyTypeObject*>(element.ptr());
+    if (is_ctypes_pointer(type)) return launch::type_of_name("ptr");
     bool scalar = is_ctypes_scalar(type);
-    if (!scalar && !is_ctypes_aggregate(type)) return std::nullopt;
+    if (!scalar && !is_ctypes_struct(type) && !is_ctypes_array(type)) return std::nullopt;
     auto size = nb::cast<std::uint32_t>(nb::module_::import_("ctypes").attr("sizeof")(element));
     if (!scalar) return type_of_kind('V', size);
+    if (!nb::getattr(element, "__ctype_le__", element).is(element)) return std::nullopt; // the other byte order
     switch (nb::cast<std::string>(nb::getattr(element, "_type_"))[0]) {
     case '?':
         return type_of_kind('b', size);

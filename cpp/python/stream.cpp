@@ -9,6 +9,7 @@
 #include "python/context.h"
 #include "python/device.h"
 #include "python/event.h"
+#include "python/gil_released.h"
 #include "python/integer_argument.h"
 #include "python/options.h"
 #include "python/public_call.h"
@@ -48,7 +49,7 @@ void in_context(const Stream& self, const char* name, Call&& call, const handles
     handles::ContextScope scope(handles::box_of<handles::StreamBox>(stream).context);
     CUresult status;
     {
-        nb::gil_scoped_release unlocked;
+        GilReleased unlocked;
         status = call(*stream);
     }
     driver::check(status, name, [&] {
@@ -246,7 +247,7 @@ void bind_stream(nb::module_& module) {
                  "Lets later work wait for an Event, or for all work so far in another stream.")
             .def("__cuda_stream__", [](const Stream& self) { open_handle(self); return std::pair(0, raw(self)); },
                  "The stream protocol: (0, handle).")
-            .def("__eq__", equal, nb::arg("other"), nb::sig("def __eq__(self, other: object, /) -> bool"))
+            .def("__eq__", equal, nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
             .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> str"))
             .def("__hash__", [](const Stream& self) { return self.hash; })
             .def("__repr__", repr);

@@ -34,6 +34,20 @@ def is_capturing(stream: driver.CData) -> bool:
     return driver.cuStreamIsCapturing(stream) is active
 
 
+def fill(ordinal: int, size: int) -> float:
+    """Objects and how they are made."""
+    device = cudamod.Device(ordinal)
+    stream = device.create_stream(options=cudamod.StreamOptions(priority=0))
+    start = stream.record(options=cudamod.EventOptions(timing_enabled=True))
+    with device.allocate(size, stream=stream) as buffer:
+        buffer.fill(device.properties.warp_size, stream=stream)
+    end = stream.record(options={"timing_enabled": True})
+    end.sync()
+    config = cudamod.LaunchConfig(grid=(1, 2), block=device.compute_capability.major)
+    assert config.grid == (1, 2, 1)
+    return end - start
+
+
 def main() -> None:
     """Say which driver this is."""
     try:

@@ -3,6 +3,8 @@
 #include "emulator/ptx/function_compiler.h"
 #include "emulator/ptx/runtime.h"
 
+#include <algorithm>
+
 namespace cudamod::emulator::ptx {
 namespace {
 
@@ -156,6 +158,12 @@ void FunctionCompiler::memory(const Form& form, const syntax::Instruction& synta
 }
 
 void FunctionCompiler::atomic(const Form& form, const syntax::Instruction& syntax) {
+    // The scope may stand before or behind the space, but once.
+    const auto is_scope = [](std::string_view m) {
+        return m == "cta" || m == "cluster" || m == "gpu" || m == "sys";
+    };
+    if (std::count_if(form.modifiers.begin(), form.modifiers.end(), is_scope) > 1)
+        fail("Duplicate scope of '" + std::string(syntax.opcode) + "'");
     const bool red = form.is("red");
     std::size_t next = red ? 0 : 1;
     Instruction result;

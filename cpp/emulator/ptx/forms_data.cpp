@@ -14,8 +14,8 @@ namespace cudamod::emulator::ptx {
 #define PREFETCH "L2::64B|L2::128B|L2::256B"
 #define SCOPES "cta|cluster|gpu|sys"
 #define ATOMIC_SPACES "global|shared|shared::cta|shared::cluster"
-#define ATOMIC "relaxed|acquire|release|acq_rel? " SCOPES "? " ATOMIC_SPACES "? "
-#define REDUCTION "relaxed|release? " SCOPES "? " ATOMIC_SPACES "? "
+#define ATOMIC "relaxed|acquire|release|acq_rel? " SCOPES "? " ATOMIC_SPACES "? " SCOPES "? "
+#define REDUCTION "relaxed|release? " SCOPES "? " ATOMIC_SPACES "? " SCOPES "? "
 
 void add_data_forms(std::vector<FormRow>& rows) {
     using enum Family;
@@ -90,6 +90,11 @@ void add_data_forms(std::vector<FormRow>& rows) {
         {"red", REDUCTION "min|max u32|s32|u64|s64", "A S0", Atomic},
         {"red", REDUCTION "add noftz f16|f16x2", "A S0", Atomic, 70, 62},
         {"red", REDUCTION "add noftz bf16|bf16x2", "A S0", Atomic, 90, 78},
+
+        // An order that ptxas takes too; cooperative_groups' headers use it.
+        {"atom", "add|or|and|exch relaxed|acquire|release|acq_rel " SCOPES " u32|b32|u64|b64",
+         "D0 A S0", Atomic, 70, 60},
+        {"red", "add|or|and relaxed|release " SCOPES " u32|b32|u64|b64", "A S0", Atomic, 70, 60},
 
         {"membar", "cta|gl|sys", "", Nothing},
         {"fence", "sc|acq_rel|acquire|release? " SCOPES, "", Nothing, 70, 60},

@@ -1,0 +1,223 @@
+"""Images that don't load: which error, with which log, and that nothing stays behind."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from ptx import HEADER, empty
+
+from cudamod import (
+    CUDAError,
+    CUDAFileError,
+    CUDAFileNotFoundError,
+    Device,
+    ObjectCode,
+    emulator,
+    handles,
+)
+
+DATA = Path(__file__).parent / "data" / "h200"
+GOOD = empty("k")
+CUBIN = (DATA / "saxpy.sm90.cubin").read_bytes()
+
+USES: dict[str, Callable[[ObjectCode], object]] = {
+    "load": ObjectCode.load,
+    "get_kernel": lambda code: code.get_kernel("k"),
+    "kernels": ObjectCode.kernels,
+    "handle": lambda code: code.handle,
+    "log": lambda code: code.log,
+}
+
+
+def ptx(text: str) -> bytes:
+    return text.encode()
+
+
+#: Image, status, name, and what the log must contain; as an H200 answered (data/h200/driver.json).
+IMAGES: dict[str, tuple[bytes, int, str, str]] = {
+    "syntax error": (
+        ptx(HEADER + "\n.visible .entry k() { this is no PTX; }"),
+        218,
+        "CUDA_ERROR_INVALID_PTX",
+        "line 5",
+    ),
+    "newer PTX": (
+        ptx(HEADER.replace("7.8", "99.9") + ".entry k() { ret; }"),
+        222,
+        "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+        "Unsupported .version 99.9",
+    ),
+    "unknown target": (
+        ptx(HEADER.replace("sm_75", "sm_999") + ".entry k() { ret; }"),
+        218,
+        "CUDA_ERROR_INVALID_PTX",
+        ".target",
+    ),
+    "another architecture": (
+        (DATA / "saxpy.sm120.cubin").read_bytes(),
+        209,
+        "CUDA_ERROR_NO_BINARY_FOR_GPU",
+        "",
+    ),
+    "truncated cubin": (CUBIN[: len(CUBIN) // 2], 200, "CUDA_ERROR_INVALID_IMAGE", ""),
+    "garbage": (b"\xde\xad\xbe\xef" * 64, 200, "CUDA_ERROR_INVALID_IMAGE", "not recognized"),
+    "zeros": (bytes(256), 200, "CUDA_ERROR_INVALID_IMAGE", "not recognized"),
+    "plain text": (
+        b"This is no image at all, but a text.\n" * 4,
+        200,
+        "CUDA_ERROR_INVALID_IMAGE",
+        "not recognized",
+    ),
+    "empty": (b"", 200, "CUDA_ERROR_INVALID_IMAGE", ""),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize(
+    "make",
+    [ObjectCode.from_ptx, ObjectCode.from_cubin, ObjectCode.from_fatbin],
+    ids=lambda m: m.__name__,
+)
+@pytest.mark.parametrize("what", IMAGES)
+def test_a_bad_image(device: Device, what: str, make: Callable[..., ObjectCode], use: str) -> None:
+    image, status, name, log = IMAGES[what]
+    if what == "another architecture" and device.compute_capability >= (12, 0):
+        pytest.skip("it is this device's")
+    code = make(image, name="image x")
+    for _ in range(2):  # the next use tries again
+        with pytest.raises(CUDAError) as caught:
+            USES[use](code)
+        error = caught.value
+        assert (error.status, error.name) == (status, name)
+        assert type(error) is CUDAError
+        assert f"{code.code_type} image 'image x' of {len(image)} bytes" in str(error)
+        assert log in error.log
+        assert log in str(error)
+
+
+def test_a_target_above_the_device(device: Device) -> None:
+    major, _ = device.compute_capability
+    above = {7: "80", 8: "90", 9: "100", 10: "120"}.get(major)
+    if above is None:
+        pytest.skip("no target is known above this device")
+    image = f".version 9.0\n.target sm_{above}\n.address_size 64\n.visible .entry k() {{ ret; }}"
+    with pytest.raises(CUDAError) as caught:
+        ObjectCode.from_ptx(image.encode()).load()
+    assert (caught.value.status, caught.value.name) == (218, "CUDA_ERROR_INVALID_PTX")
+    assert ".target" in caught.value.log
+    assert "higher" in caught.value.log
+
+
+def test_the_error_survives_pickling(device: Device) -> None:
+    with pytest.raises(CUDAError) as caught:
+        ObjectCode.from_ptx(IMAGES["newer PTX"][0]).load()
+    for twin in (pickle.loads(pickle.dumps(caught.value)), copy.copy(caught.value)):
+        assert type(twin) is CUDAError
+        assert str(twin) == str(caught.value)
+        assert (twin.status, twin.name, twin.log) == (222, caught.value.name, caught.value.log)
+
+
+def test_a_long_log_arrives(device: Device) -> None:
+    body = "".join(f"    wrong instruction {i};\n" for i in range(2000))
+    with pytest.raises(CUDAError) as caught:
+        ObjectCode.from_ptx(ptx(f"{HEADER}.entry k() {{\n{body}}}\n")).load()
+    assert caught.value.status == 218
+    assert "line" in caught.value.log
+    assert "\0" not in caught.value.log
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_missing_file(device: Device, tmp_path: Path, use: str) -> None:
+    for path in (tmp_path / "missing.cubin", tmp_path / "no" / "folder", Path(__file__) / "x"):
+        code = ObjectCode.from_cubin(path)
+        with pytest.raises(CUDAFileNotFoundError) as caught:
+            USES[use](code)
+        error = caught.value
+        assert isinstance(error, FileNotFoundError)
+        assert isinstance(error, CUDAError)
+        assert (error.status, error.name) == (301, "CUDA_ERROR_FILE_NOT_FOUND")
+        assert error.filename == str(path)
+        assert repr(str(path)) in str(error)
+    path = tmp_path / "missing.cubin"
+    path.write_bytes(GOOD)
+    assert ObjectCode.from_ptx(path).get_kernel("k").name == "k"
+
+
+def test_files_that_can_not_be_read(device: Device, tmp_path: Path) -> None:
+    with pytest.raises(CUDAFileError) as caught:
+        ObjectCode.from_ptx(tmp_path).load()
+    assert isinstance(caught.value, OSError)
+    assert not isinstance(caught.value, FileNotFoundError)
+    assert "directory" in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
+    locked = tmp_path / "locked.ptx"
+    locked.write_bytes(GOOD)
+    locked.chmod(0)
+    if os.geteuid() != 0:
+        with pytest.raises(CUDAFileError, match=r"(?i)permission") as caught:
+            ObjectCode.from_ptx(locked).load()
+        assert caught.value.filename == str(locked)
+
+
+def test_a_text_is_taken_for_a_path(device: Device) -> None:
+    for text in (GOOD.decode(), GOOD.decode() + "\0", "k" * 10_000, "a\0b"):
+        with pytest.raises(CUDAFileError) as caught:
+            ObjectCode.from_ptx(text).load()
+        assert len(str(caught.value)) < 600
+    with pytest.raises(CUDAFileError, match=r"a str is a path.*encode"):
+        ObjectCode.from_ptx(GOOD.decode()).load()
+
+
+def test_a_bad_file_is_named(device: Device, tmp_path: Path) -> None:
+    path = tmp_path / "bad.ptx"
+    path.write_bytes(b"")
+    with pytest.raises(CUDAError, match="ptx file ") as caught:
+        ObjectCode.from_ptx(path).load()
+    assert str(path) in str(caught.value)
+    assert caught.value.status == 200
+
+
+@pytest.mark.emulated
+def test_nothing_stays_behind(device: Device) -> None:
+    handles.reclaim()
+    before = emulator.counts().get("libraries")
+    for image, *_ in IMAGES.values():
+        for make in (ObjectCode.from_ptx, ObjectCode.from_cubin):
+            with pytest.raises(CUDAError):
+                make(image).load()
+    handles.reclaim()
+    assert emulator.counts().get("libraries") == before
+    for _ in range(200):
+        with pytest.raises(CUDAError):
+            ObjectCode.from_ptx(b"bad").load()
+    limit = handles.retirement_limits().libraries
+    assert handles.retired().libraries <= limit + 1
+
+
+@pytest.mark.parametrize("cut", [1, 16, 63, 64, 100, 1000])
+def test_truncated_cubins(device: Device, cut: int) -> None:
+    if device.arch != "90":
+        pytest.skip("an image for sm_90")
+    with pytest.raises(CUDAError, match="cubin image of") as caught:
+        ObjectCode.from_cubin(CUBIN[:cut]).load()
+    assert caught.value.name in ("CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_NO_BINARY_FOR_GPU")
+
+
+def test_damaged_tables(device: Device) -> None:
+    # Offset and number of the section headers, beyond the image.
+    for offset, packed in (
+        (40, struct.pack("<Q", 2**63)),
+        (40, struct.pack("<Q", len(CUBIN) - 1)),
+        (60, b"\xff\xff"),
+    ):
+        image = bytearray(CUBIN)
+        image[offset : offset + len(packed)] = packed
+        with pytest.raises(CUDAError) as caught:
+            ObjectCode.from_cubin(image).load()
+        assert caught.value.status in (200, 209)

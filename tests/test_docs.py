@@ -1,0 +1,46 @@
+"""What the documentation shows is true."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_example_of_the_readme_runs(run_python: Callable[..., str]) -> None:
+    readme = (ROOT / "README.md").read_text()
+    example = re.search(r"<!-- example -->\n```python\n(.*?)```", readme, re.DOTALL)
+    assert example is not None
+    assert run_python(example[1]).startswith("saxpy b32, f32, b64, b64 ")
+
+
+def test_the_readme_has_its_two_commands() -> None:
+    readme = (ROOT / "README.md").read_text()
+    for name, end in {"demo": "cudamod demo", "test": "pytest"}.items():
+        command = re.search(rf"<!-- ci: {name} -->\n```sh\n(.*)\n```", readme)
+        assert command is not None
+        assert command[1].startswith("python3 -m venv .venv && ")
+        assert command[1].endswith(f".venv/bin/{end}")
+
+
+def test_links_lead_somewhere() -> None:
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_table_of_behaviours_is_the_drivers(request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--driver") != "emulated":
+        pytest.skip("asks the emulated driver")
+    spec = importlib.util.spec_from_file_location("tables", ROOT / "docs" / "tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tables = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tables)
+    page = (ROOT / "docs" / "emulated-driver.md").read_text()
+    assert tables.with_table(page, tables.behaviours()) == page

@@ -1,0 +1,188 @@
+"""Kernel: names, parameters, identity, and kernels that come from a raw handle."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import weakref
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ptx import ONE, Stored, empty
+
+from cudamod import CUDAError, Device, Kernel, ObjectCode, Stream, driver, handles, launch
+
+DATA = Path(__file__).parent / "data" / "h200"
+
+
+@pytest.fixture
+def code(device: Device) -> ObjectCode:
+    return ObjectCode.from_ptx(
+        empty("k", "other", parameters=["u8", "u64", "u16", "bytes[12]", "f32"])
+    )
+
+
+def test_name_and_handle(code: ObjectCode) -> None:
+    kernel = code.get_kernel("k")
+    assert (kernel.name, code.get_kernel(b"other").name) == ("k", "other")
+    assert isinstance(kernel.handle, int)
+    assert kernel.handle > 0
+    assert repr(kernel) == f"<Kernel handle={kernel.handle:#x} name='k'>"
+
+
+def test_parameters(code: ObjectCode) -> None:
+    kernel = code.get_kernel("k")
+    assert kernel.num_arguments == 5
+    info = kernel.arguments_info
+    assert [tuple(i) for i in info] == [(0, 1), (8, 8), (16, 2), (24, 12), (36, 4)]
+    assert (info[1].offset, info[1].size) == (8, 8)
+    assert kernel.signature == "b8, b64, b16, bytes[12], f32"
+
+
+def test_a_kernel_without_parameters(device: Device) -> None:
+    kernel = ObjectCode.from_ptx(empty("k")).get_kernel("k")
+    assert (kernel.num_arguments, kernel.arguments_info, kernel.signature) == (0, [], "")
+
+
+def test_parameters_of_images(device: Device) -> None:
+    if device.arch != "90":
+        pytest.skip("images for sm_90")
+    saxpy = ObjectCode.from_cubin(DATA / "saxpy.sm90.cubin").get_kernel("saxpy")
+    assert (saxpy.num_arguments, saxpy.signature) == (4, None)
+    templated = ObjectCode.from_cubin(DATA / "templated.sm90.cubin")
+    signatures = {templated.get_kernel(name).signature for name in templated.kernels()}
+    assert signatures == {f"{t}, ptr, ptr, u64" for t in ("f32", "f64", "i32", "u64")}
+
+
+@pytest.mark.parametrize("read", ["num_arguments", "arguments_info", "signature"])
+def test_parameters_need_a_context_once(code: ObjectCode, read: str) -> None:
+    kernel = code.get_kernel("k")
+    driver.cuCtxSetCurrent(None)
+    with pytest.raises(CUDAError, match=r"'k'; call Device.set_current\(\)") as caught:
+        getattr(kernel, read)
+    assert caught.value.name == "CUDA_ERROR_INVALID_CONTEXT"
+
+
+def test_equality_and_hash(code: ObjectCode) -> None:
+    kernel = code.get_kernel("k")
+    again = Kernel.from_handle(kernel.handle)
+    assert kernel == again
+    assert hash(kernel) == hash(again)
+    assert len({kernel, again}) == 1
+    assert kernel != code.get_kernel("other")
+    assert kernel != kernel.handle
+    assert kernel != "k"
+    assert (kernel is None) is False
+    with pytest.raises(TypeError):
+        _ = kernel < again  # type: ignore[operator]
+
+
+def test_no_other_way_to_one(code: ObjectCode) -> None:
+    for make in (Kernel, lambda: Kernel.__new__(Kernel), lambda: Kernel(1)):  # type: ignore[call-arg]
+        with pytest.raises(RuntimeError, match="Kernel objects cannot be instantiated directly"):
+            make()
+    kernel = code.get_kernel("k")
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(TypeError, match="Kernel"):
+            pickle.dumps(kernel, protocol)
+    for duplicate in (copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="Kernel"):
+            duplicate(kernel)
+    assert weakref.ref(kernel)() is kernel
+    for name in ("name", "handle", "attributes"):
+        with pytest.raises(AttributeError):
+            setattr(kernel, name, 1)
+
+
+@pytest.mark.parametrize("value", ["1", 1.0, None, b"1", [1], True, object()], ids=repr)
+def test_from_handle_takes_an_int_only(device: Device, value: Any) -> None:
+    with pytest.raises(TypeError, match=f"handle must be an integer, got {type(value).__name__}"):
+        Kernel.from_handle(value)
+
+
+def test_from_handle_checks_what_can_be_checked(device: Device) -> None:
+    with pytest.raises(ValueError):
+        Kernel.from_handle(0)
+    for value in (-1, 2**64, 2**70, 10**5000):
+        with pytest.raises(OverflowError, match="CUkernel"):
+            Kernel.from_handle(value)
+    for mod in ("x", 3, object()):
+        with pytest.raises(TypeError, match="mod must be an ObjectCode"):
+            Kernel.from_handle(1, mod)
+
+
+def test_from_handle_finds_our_own_library_again(device: Device, stream: Stream) -> None:
+    gc.collect()
+    handles.reclaim()
+    code = ObjectCode.from_ptx(empty("k"))
+    kernel = code.get_kernel("k")
+    again = Kernel.from_handle(kernel.handle)
+    assert again.name == "k"
+    del code, kernel
+    gc.collect()
+    assert handles.reclaim() == 0
+    launch(stream, ONE, again)
+    stream.sync()
+    del again
+    gc.collect()
+    assert handles.reclaim() == 1
+
+
+def test_from_handle_of_a_foreign_kernel(stored: Stored, stream: Stream) -> None:
+    image = driver.ffi.new("char[]", empty("foreign", parameters=["u32"]))
+    library = driver.cuLibraryLoadData(
+        image, driver.ffi.NULL, driver.ffi.NULL, 0, driver.ffi.NULL, driver.ffi.NULL, 0
+    )
+    raw = driver.cuLibraryGetKernel(library, b"foreign")
+    gc.collect()
+    handles.reclaim()
+    kernel = Kernel.from_handle(int(driver.ffi.cast("uintptr_t", raw)))
+    assert kernel.num_arguments == 1
+    launch(stream, ONE, kernel, 5)
+    with pytest.raises(TypeError, match="takes 1 argument, got 0"):
+        launch(stream, ONE, kernel)
+    stream.sync()
+    del kernel
+    gc.collect()
+    assert handles.reclaim() == 0  # it is not ours
+    driver.cuLibraryUnload(library)
+
+
+def test_from_handle_with_another_library_warns(device: Device) -> None:
+    kernel = ObjectCode.from_ptx(empty("k")).get_kernel("k")
+    other = ObjectCode.from_ptx(empty("other"))
+    with pytest.warns(UserWarning, match="does not match the library"):
+        again = Kernel.from_handle(kernel.handle, other)
+    assert again == kernel
+
+
+def test_the_kernel_keeps_its_library(stored: Stored) -> None:
+    kernel = stored.kernel("u32")
+    before = stored(["u32"], 7)
+    stored._kernels.clear()
+    out = stored.stream.device.allocate(4, stream=stored.stream)
+    gc.collect()
+    handles.reclaim()
+    launch(stored.stream, ONE, kernel, out, 7)
+    data = bytearray(4)
+    out.copy_to(data, stream=stored.stream)
+    stored.stream.sync()
+    assert [bytes(data)] == before
+
+
+def test_load_makes_it_resident(code: ObjectCode, device: Device, stream: Stream) -> None:
+    kernel = code.get_kernel("k")
+    for where in (None, device, device.device_id, stream, device.context):
+        kernel.load(where)
+    driver.cuCtxSetCurrent(None)
+    kernel.load()
+    kernel.load(device)
+    assert driver.cuCtxGetCurrent() == driver.ffi.NULL
+    for where in ("x", 1.5, object()):
+        with pytest.raises(TypeError):
+            kernel.load(where)
+    for where in (-1, 1000):
+        with pytest.raises(ValueError):
+            kernel.load(where)
