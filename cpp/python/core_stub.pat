@@ -4,6 +4,8 @@
 ^cudamod\._core\.__prefix__$:
     \from collections.abc import Callable, Sequence
     \from typing import Any, Literal, NamedTuple, SupportsIndex, type_check_only
+    import cudamod.device
+
     @type_check_only
     class MaxPotentialBlockSizeOccupancyResult(NamedTuple):
         min_grid_size: int
