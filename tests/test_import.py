@@ -14,7 +14,7 @@ OWN = {
     "cudamod.options",
     "cudamod.stream",
 }
-STANDARD = {"__future__", "atexit"}
+STANDARD = {"__future__", "atexit", "errno"}
 
 
 def test_import_brings_a_short_list_of_modules(run_python: Callable[..., str]) -> None:

@@ -21,7 +21,7 @@ def mypy(folder: Path, *arguments: str, module: str = "mypy") -> subprocess.Comp
     return subprocess.run(
         [sys.executable, "-m", module, *arguments],
         cwd=folder,
-        # Without a driver every function can be looked up, also those that the driver of the tests lacks.
+        # Without a driver every function can be looked up, also those that the tests' driver lacks.
         env={**os.environ, "MYPY_CACHE_DIR": str(folder / "cache"), "CUDAMOD_DRIVER": "/nowhere"},
         capture_output=True,
         text=True,

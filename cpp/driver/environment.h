@@ -21,9 +21,9 @@ inline constexpr Variable kGilVariable{
     "CUDAMOD_GIL", "release or hold",
     "whether launches let the interpreter lock go around the driver call, unless a launcher says"};
 
-inline constexpr Variable kUnloadVariable{
-    "CUDAMOD_UNLOAD", "deferred, now or never",
-    "when a library whose last handle is gone is unloaded: at the next safe point, at once, or not at all"};
+inline constexpr Variable kUnloadVariable{"CUDAMOD_UNLOAD", "deferred, now or never",
+                                          "when a library whose last handle is gone is unloaded: "
+                                          "at the next safe point, at once, or not at all"};
 
 inline constexpr Variable kVariables[] = {kDriverVariable, kGilVariable, kUnloadVariable};
 

@@ -71,8 +71,12 @@ const Opened& open() {
         Attempt attempt{place, {}};
         if (std::optional<Candidate> candidate = probe(place, attempt.reason)) {
             // Never freed: the driver stays open for the life of the process.
-            const auto* driver = new Opened{choice, std::move(candidate->path), candidate->version,
-                                            std::move(rejected), candidate->handle, getpid()};
+            const auto* driver = new Opened{choice,
+                                            std::move(candidate->path),
+                                            candidate->version,
+                                            std::move(rejected),
+                                            candidate->handle,
+                                            getpid()};
             register_log_callback(*driver);
             current.store(driver, std::memory_order_release);
             return *driver;

@@ -80,7 +80,8 @@ int version();
 /// Whether the driver has the function of that slot, with the header's signature. Opens the driver.
 bool has(std::size_t slot);
 
-/// The same for the function that CUDA's documentation calls `name`; false for one that is not in the list.
+/// The same for the function that CUDA's documentation calls `name`; false for one that is not in
+/// the list.
 bool has(std::string_view name);
 
 /// The entry point of a slot in the open driver, or null.

@@ -14,8 +14,10 @@ namespace cudamod::driver {
 /// A driver call that failed.
 class DriverError : public std::exception {
   public:
-    /// `compiler_log`: what the driver's compiler wrote about the image; it precedes the driver's own messages.
-    DriverError(CUresult status, std::string call, std::string subject, std::string compiler_log = {});
+    /// `compiler_log`: what the driver's compiler wrote about the image; it precedes the driver's
+    /// own messages.
+    DriverError(CUresult status, std::string call, std::string subject,
+                std::string compiler_log = {});
 
     const char* what() const noexcept override { return message_.c_str(); }
 
@@ -24,9 +26,10 @@ class DriverError : public std::exception {
     std::string call;    ///< "cuLaunchKernelEx"
     std::string subject; ///< the object and value concerned, or empty
     std::string detail;  ///< what the error means in general
-    std::string log;     ///< what the driver and its compiler said about this failure, one message per line
-    int needed = 0;      ///< a function that the driver lacks: the CUDA version that has it
-    int found = 0;       ///< the driver's CUDA version, with `needed`
+    std::string
+        log; ///< what the driver and its compiler said about this failure, one message per line
+    int needed = 0; ///< a function that the driver lacks: the CUDA version that has it
+    int found = 0;  ///< the driver's CUDA version, with `needed`
 
   private:
     std::string message_;

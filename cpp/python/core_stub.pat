@@ -1,20 +1,21 @@
-# What stubgen cannot see by itself: the types written by hand, and the named tuples that methods make.
+# What stubgen cannot see by itself: the types written by hand, and the named tuples.
 # The format is nanobind's (its documentation: "Pattern files").
 
 ^cudamod\._core\.__prefix__$:
     \from collections.abc import Callable, Sequence
-    \from typing import Any, Literal, NamedTuple, SupportsIndex, type_check_only
-    @type_check_only
+    \from typing import Any, Literal, NamedTuple, SupportsIndex
+
+^cudamod\._core\.ComputeCapability$:
     class ComputeCapability(NamedTuple):
         major: int
         minor: int
 
-    @type_check_only
+^cudamod\._core\.MaxPotentialBlockSizeOccupancyResult$:
     class MaxPotentialBlockSizeOccupancyResult(NamedTuple):
         min_grid_size: int
         max_block_size: int
 
-    @type_check_only
+^cudamod\._core\.ParamInfo$:
     class ParamInfo(NamedTuple):
         offset: int
         size: int
@@ -41,9 +42,9 @@
         self,
         *arguments: Any,
         stream: Any = ...,
-        grid: int | tuple[int, ...] = ...,
-        block: int | tuple[int, ...] = ...,
-        shmem_size: int = ...,
+        grid: SupportsIndex | tuple[SupportsIndex, ...] = ...,
+        block: SupportsIndex | tuple[SupportsIndex, ...] = ...,
+        shmem_size: SupportsIndex = ...,
     ) -> None: ...
 
 ^cudamod\._core\.Launcher\.on$:
