@@ -16,9 +16,10 @@ import sys
 import time
 from collections.abc import Callable
 
+from workloads import Bench, empty_kernel, loop_over
+
 import cudamod
 from cudamod import driver
-from workloads import Bench, empty_kernel, loop_over
 
 Timer = Callable[[int], float]
 """Answers nanoseconds per call for that many calls."""
@@ -55,7 +56,7 @@ def ours(bench: Bench) -> dict[str, tuple[int, Timer]]:
 
 
 def cuda_core(counts: tuple[int, ...] = (0, 4, 8, 16)) -> dict[str, tuple[int, Timer]]:
-    """cuda.core's launch with its own Buffers and NumPy scalars; nothing where it isn't installed."""
+    """cuda.core's launch with its own Buffers and NumPy scalars; nothing where it is missing."""
     try:
         import numpy as np
         from cuda import core
@@ -72,7 +73,10 @@ def cuda_core(counts: tuple[int, ...] = (0, 4, 8, 16)) -> dict[str, tuple[int, T
         kinds = (buffer, buffer, np.int32(100), np.float32(1.5))
         arguments = [kinds[i % 4] for i in range(count)]
         loop = loop_over(core.launch, stream, config, kernel, *arguments)
-        rows[f"cuda.core {core.__version__} launch, {count} args, NumPy scalars"] = count, timed(loop)
+        rows[f"cuda.core {core.__version__} launch, {count} args, NumPy scalars"] = (
+            count,
+            timed(loop),
+        )
     return rows
 
 
@@ -100,7 +104,7 @@ def measure(
 ) -> dict[str, list[float]]:
     """Every row once per round, so that all see the same clock."""
     times: dict[str, list[float]] = {name: [] for name in rows}
-    for name, (_, timer) in rows.items():
+    for _, timer in rows.values():
         timer(launches)
         settle()
     for _ in range(rounds):
@@ -130,7 +134,7 @@ def main() -> int:
         median = statistics.median(times[name])
         floor = floors[count]
         # Paired round by round: what drifts, drifts for both.
-        over = statistics.median(a - b for a, b in zip(times[name], times[floor]))
+        over = statistics.median(a - b for a, b in zip(times[name], times[floor], strict=True))
         extra = "" if name == floor else f"{over:+.0f}"
         print(f"| {name} | {min(times[name]):.0f} | {median:.0f} | {extra} |")
     return 0

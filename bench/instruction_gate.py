@@ -87,7 +87,8 @@ def count() -> dict[str, float]:
         if not names or len(totals) != len(names):
             raise SystemExit(f"{len(names)} workloads but {len(totals)} counts: no cuts?")
         return {
-            name: (total - totals[0]) / 1000 for name, total in zip(names[1:], totals[1:])
+            name: (total - totals[0]) / 1000
+            for name, total in zip(names[1:], totals[1:], strict=True)
         }
 
 

@@ -26,5 +26,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from cudamod import demo as demonstration
 
     return demonstration.run(driver_choice=options.driver, elements=options.elements)
-
-

@@ -64,7 +64,9 @@ def _run(elements: int) -> int:
         f"memory, up to {attributes.max_threads_per_block} threads per block"
     )
     grid_for_device, block = kernel.occupancy.max_potential_block_size(0, 0)
-    print(f"block    {block} threads give the best occupancy; {grid_for_device} blocks fill the device")
+    print(
+        f"block    {block} threads for the best occupancy; {grid_for_device} blocks fill the device"
+    )
 
     wrong, seconds = _saxpy(kernel, stream, elements, block)
     print(f"launch   {elements:,} elements in {seconds * 1e3:.1f} ms, copies included")
@@ -96,7 +98,7 @@ def _saxpy(
     y_buffer.copy_to(result, stream=stream)
     stream.sync()
     seconds = time.perf_counter() - begin
-    if result == (wanted := array("f", (_SCALE * a + b for a, b in zip(x, y)))):
+    if result == (wanted := array("f", (_SCALE * a + b for a, b in zip(x, y, strict=True)))):
         return None, seconds
     index = next(i for i in range(elements) if result[i] != wanted[i])
     return (index, result[index], wanted[index]), seconds

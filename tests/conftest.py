@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from cudamod import Device, Stream
     from ptx import Stored
+
+    from cudamod import Device, Stream
 
 CHOICES = {"emulated": "emulated", "hardware": "auto"}
 

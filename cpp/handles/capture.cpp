@@ -12,7 +12,8 @@ namespace cudamod::handles {
 
 namespace {
 
-/// Which libraries each capture in progress has retained already, so that a loop of launches retains once.
+/// Which libraries each capture in progress has retained already, so that a loop of launches
+/// retains once.
 struct Retained {
     std::mutex mutex;
     std::unordered_map<cuuint64_t, std::unordered_set<CUlibrary>> by_capture;
@@ -23,19 +24,23 @@ Retained& retained() {
     return *instance;
 }
 
-// Captures end without telling us; their ids are never reused, so forgetting one costs a second reference.
+// Captures end without telling us; their ids are never reused, so forgetting one costs a second
+// reference.
 constexpr std::size_t kRememberedCaptures = 64;
 
 bool first_in(cuuint64_t capture, CUlibrary library) {
     Retained& r = retained();
     std::lock_guard lock(r.mutex);
-    if (r.by_capture.size() >= kRememberedCaptures && !r.by_capture.contains(capture)) r.by_capture.clear();
+    if (r.by_capture.size() >= kRememberedCaptures && !r.by_capture.contains(capture))
+        r.by_capture.clear();
     return r.by_capture[capture].insert(library).second;
 }
 
-/// Runs on a thread of the driver's when the last graph is gone. It may not call the driver: dropping the
-/// handle only retires the library.
-void CUDA_CB release(void* handle) { delete static_cast<LibraryHandle*>(handle); }
+/// Runs on a thread of the driver's when the last graph is gone. It may not call the driver:
+/// dropping the handle only retires the library.
+void CUDA_CB release(void* handle) {
+    delete static_cast<LibraryHandle*>(handle);
+}
 
 } // namespace
 
@@ -44,12 +49,13 @@ void retain_in_capture(CUstream stream, const LibraryHandle& library) {
     cuuint64_t capture = 0;
     CUgraph graph = nullptr;
 #if CUDA_VERSION >= 13000
-    driver::check(driver::table.cuStreamGetCaptureInfo(stream, &status, &capture, &graph, nullptr, nullptr,
-                                                       nullptr),
+    driver::check(driver::table.cuStreamGetCaptureInfo(stream, &status, &capture, &graph, nullptr,
+                                                       nullptr, nullptr),
                   "cuStreamGetCaptureInfo");
 #else
-    driver::check(driver::table.cuStreamGetCaptureInfo(stream, &status, &capture, &graph, nullptr, nullptr),
-                  "cuStreamGetCaptureInfo");
+    driver::check(
+        driver::table.cuStreamGetCaptureInfo(stream, &status, &capture, &graph, nullptr, nullptr),
+        "cuStreamGetCaptureInfo");
 #endif
     if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE || !graph) return;
     if (!first_in(capture, *library)) return;
@@ -59,7 +65,8 @@ void retain_in_capture(CUstream stream, const LibraryHandle& library) {
                                                    CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
                   "cuUserObjectCreate");
     owned.release();
-    CUresult moved = driver::table.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+    CUresult moved =
+        driver::table.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
     if (moved != CUDA_SUCCESS) {
         driver::table.cuUserObjectRelease(object, 1);
         driver::raise(moved, "cuGraphRetainUserObject", "the graph that is being captured");

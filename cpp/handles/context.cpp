@@ -31,10 +31,10 @@ CUcontext known_primary_context(int device) noexcept {
 CUcontext primary_context(int device) {
     if (CUcontext known = known_primary_context(device)) return known;
     CUcontext context = nullptr;
-    // Retaining outside the lock may happen twice; the second reference is given back. A driver call with the
-    // lock held could wait for a thread that waits for the lock.
-    driver::check(driver::table.cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain",
-                  [&] { return "device " + std::to_string(device); });
+    // Retaining outside the lock may happen twice; the second reference is given back. A driver
+    // call with the lock held could wait for a thread that waits for the lock.
+    driver::check(driver::table.cuDevicePrimaryCtxRetain(&context, device),
+                  "cuDevicePrimaryCtxRetain", [&] { return "device " + std::to_string(device); });
     bool ours = false;
     {
         std::lock_guard lock(retain_mutex);

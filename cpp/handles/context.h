@@ -7,7 +7,8 @@ namespace cudamod::handles {
 /// The number of devices. Opens the driver.
 int device_count();
 
-/// The primary context of a device, retained once for the life of the process. `device` must be in range.
+/// The primary context of a device, retained once for the life of the process. `device` must be in
+/// range.
 CUcontext primary_context(int device);
 
 /// The same, or null when nobody has asked for it yet; no driver call.
@@ -22,8 +23,8 @@ int current_device();
 /// The device that a context lives on.
 int device_of(CUcontext context);
 
-/// Makes a context current for a scope; the caller's is as it was afterwards. No driver call but one query
-/// when it is current already.
+/// Makes a context current for a scope; the caller's is as it was afterwards. No driver call but
+/// one query when it is current already.
 class ContextScope {
   public:
     explicit ContextScope(CUcontext context);

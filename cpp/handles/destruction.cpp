@@ -13,16 +13,19 @@ namespace {
 std::atomic<bool> stopped{false};
 InterpreterLock interpreter_lock;
 
-
 } // namespace
 
 bool driver_is_ours() noexcept {
     return !stopped.load(std::memory_order_relaxed) && driver::opened_here();
 }
 
-void stop_destroying() noexcept { stopped.store(true, std::memory_order_relaxed); }
+void stop_destroying() noexcept {
+    stopped.store(true, std::memory_order_relaxed);
+}
 
-void set_interpreter_lock(InterpreterLock lock) noexcept { interpreter_lock = lock; }
+void set_interpreter_lock(InterpreterLock lock) noexcept {
+    interpreter_lock = lock;
+}
 
 RelaxedCapture::RelaxedCapture() noexcept {
     exchanged_ = driver::table.cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS;

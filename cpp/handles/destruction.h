@@ -9,23 +9,23 @@
 
 namespace cudamod::handles {
 
-/// False when a destructor has to leave the driver alone: never opened, another process after fork, or the
-/// interpreter is finalising. A leak is preferred to a dangling pointer.
+/// False when a destructor has to leave the driver alone: never opened, another process after fork,
+/// or the interpreter is finalising. A leak is preferred to a dangling pointer.
 bool driver_is_ours() noexcept;
 
 /// From here on destructors leave the driver alone (interpreter finalisation).
 void stop_destroying() noexcept;
 
-/// Lets the thread's interpreter lock go while a destructor waits for the driver. The layer above installs
-/// it; without one the calls run as they are.
+/// Lets the thread's interpreter lock go while a destructor waits for the driver. The layer above
+/// installs it; without one the calls run as they are.
 struct InterpreterLock {
     void* (*release)() = nullptr;
     void (*acquire)(void*) = nullptr;
 };
 void set_interpreter_lock(InterpreterLock lock) noexcept;
 
-/// Makes the calling thread's capture mode relaxed: in global mode a destroying call made while any thread
-/// captures fails with 900 and invalidates that capture.
+/// Makes the calling thread's capture mode relaxed: in global mode a destroying call made while any
+/// thread captures fails with 900 and invalidates that capture.
 class RelaxedCapture {
   public:
     RelaxedCapture() noexcept;

@@ -29,7 +29,8 @@ CUresult free_in_order(CUdeviceptr raw, const StreamBox& stream) {
     if (pushed != CUDA_SUCCESS) return pushed;
     CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
     if (stream.raw != CU_STREAM_LEGACY) driver::table.cuStreamIsCapturing(stream.raw, &capture);
-    // A free that was captured would become a node of somebody's graph; the legacy stream never captures.
+    // A free that was captured would become a node of somebody's graph; the legacy stream never
+    // captures.
     CUstream order = capture == CU_STREAM_CAPTURE_STATUS_NONE ? stream.raw : CU_STREAM_LEGACY;
     CUresult status = driver::table.cuMemFreeAsync(raw, order);
     driver::table.cuCtxPopCurrent(&popped);
@@ -51,9 +52,11 @@ DeviceMemoryBox::~DeviceMemoryBox() {
     registry<DeviceMemoryBox>().erase_expired(raw);
     const StreamBox& stream = box_of<StreamBox>(free_on);
     if (pooled)
-        destroy("cuMemFreeAsync", "device memory", raw, false, [&] { return free_in_order(raw, stream); });
+        destroy("cuMemFreeAsync", "device memory", raw, false,
+                [&] { return free_in_order(raw, stream); });
     else
-        destroy("cuMemFree", "device memory", raw, true, [&] { return free_at_once(raw, stream.context); });
+        destroy("cuMemFree", "device memory", raw, true,
+                [&] { return free_at_once(raw, stream.context); });
 }
 
 DeviceMemoryHandle allocate(const StreamHandle& stream, std::size_t size) {

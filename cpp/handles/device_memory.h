@@ -25,8 +25,8 @@ struct DeviceMemoryBox {
 };
 using DeviceMemoryHandle = Handle<DeviceMemoryBox>;
 
-/// `size` bytes on the stream's device, in stream order where the device has memory pools. Out of memory
-/// unloads the retired libraries and tries once more. `size` must not be 0.
+/// `size` bytes on the stream's device, in stream order where the device has memory pools. Out of
+/// memory unloads the retired libraries and tries once more. `size` must not be 0.
 DeviceMemoryHandle allocate(const StreamHandle& stream, std::size_t size);
 
 } // namespace cudamod::handles

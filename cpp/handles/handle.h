@@ -5,8 +5,8 @@
 
 namespace cudamod::handles {
 
-/// A handle aliases the raw CUDA value inside a box; the box owns what the value depends on, so whoever
-/// has a handle has a valid object. `*handle` is the raw value.
+/// A handle aliases the raw CUDA value inside a box; the box owns what the value depends on, so
+/// whoever has a handle has a valid object. `*handle` is the raw value.
 template <class Box>
 using Handle = std::shared_ptr<const typename Box::Raw>;
 

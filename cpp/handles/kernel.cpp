@@ -29,7 +29,8 @@ KernelHandle find_kernel(const LibraryHandle& library, const std::string& name) 
     auto fresh = std::make_shared<const KernelBox>(raw, library, name);
     auto box = registry<KernelBox>().find_or_insert(fresh);
     if (box->library != library) {
-        // A wrapper around somebody else's kernel stood here; its library is gone and the value was reused.
+        // A wrapper around somebody else's kernel stood here; its library is gone and the value was
+        // reused.
         registry<KernelBox>().insert(fresh);
         box = std::move(fresh);
     }

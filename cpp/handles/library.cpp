@@ -54,7 +54,8 @@ LibraryHandle load_library(std::span<const char> image, bool compiled, const Loa
         names.push_back(name);
         values.push_back(reinterpret_cast<void*>(value));
     };
-    for (auto [name, value] : options.jit) add(name, value);
+    for (auto [name, value] : options.jit)
+        add(name, value);
     if (compiled) {
         log = std::make_unique<JitLog>();
         add(CU_JIT_ERROR_LOG_BUFFER, reinterpret_cast<std::uintptr_t>(log->error_buffer()));
@@ -65,7 +66,8 @@ LibraryHandle load_library(std::span<const char> image, bool compiled, const Loa
     CUlibrary raw = nullptr;
     auto attempt = [&] {
         return driver::table.cuLibraryLoadData(&raw, image.data(), names.data(), values.data(),
-                                               static_cast<unsigned>(names.size()), nullptr, nullptr, 0);
+                                               static_cast<unsigned>(names.size()), nullptr,
+                                               nullptr, 0);
     };
     CUresult status = attempt();
     if (status == CUDA_ERROR_OUT_OF_MEMORY && reclaim() > 0) status = attempt();
@@ -88,7 +90,8 @@ std::vector<std::string> kernel_names(const LibraryHandle& library) {
     std::vector<std::string> names;
     if (!driver::has("cuLibraryEnumerateKernels") || !driver::has("cuKernelGetName")) return names;
     unsigned count = 0;
-    driver::check(driver::table.cuLibraryGetKernelCount(&count, *library), "cuLibraryGetKernelCount");
+    driver::check(driver::table.cuLibraryGetKernelCount(&count, *library),
+                  "cuLibraryGetKernelCount");
     std::vector<CUkernel> kernels(count);
     if (count)
         driver::check(driver::table.cuLibraryEnumerateKernels(kernels.data(), count, *library),

@@ -13,8 +13,8 @@
 
 namespace cudamod::handles {
 
-/// What the driver's compiler writes while it loads an image. The driver keeps the addresses, so the
-/// buffers live as long as the library.
+/// What the driver's compiler writes while it loads an image. The driver keeps the addresses, so
+/// the buffers live as long as the library.
 class JitLog {
   public:
     static constexpr std::size_t kErrorBytes = 32 << 10, kInfoBytes = 8 << 10;
@@ -48,17 +48,18 @@ struct LibraryBox {
 };
 using LibraryHandle = Handle<LibraryBox>;
 
-/// Loads an image that ends in a NUL byte beyond `image` (the driver reads PTX up to it) and makes sure that
-/// it is a good one: the driver is lazy, so a bad image "loads". Raises the driver's status with the log of
-/// its compiler. `compiled`: the driver may compile it, so give it a log. `subject` names the image in errors.
+/// Loads an image that ends in a NUL byte beyond `image` (the driver reads PTX up to it) and makes
+/// sure that it is a good one: the driver is lazy, so a bad image "loads". Raises the driver's
+/// status with the log of its compiler. `compiled`: the driver may compile it, so give it a log.
+/// `subject` names the image in errors.
 LibraryHandle load_library(std::span<const char> image, bool compiled, const LoadOptions& options,
                            const std::string& subject);
 
 /// The names of the kernels, where the driver tells them (12.4 and newer), else none.
 std::vector<std::string> kernel_names(const LibraryHandle& library);
 
-/// Makes the graph that `stream` is capturing into (if it is) retain the library, once per capture: a graph
-/// outlives its library only in appearance.
+/// Makes the graph that `stream` is capturing into (if it is) retain the library, once per capture:
+/// a graph outlives its library only in appearance.
 void retain_in_capture(CUstream stream, const LibraryHandle& library);
 
 } // namespace cudamod::handles

@@ -37,8 +37,8 @@ class Registry {
         return box;
     }
 
-    /// Called by a box's destructor before the driver's object is destroyed: the driver reuses values, and
-    /// a successor may already stand under this one.
+    /// Called by a box's destructor before the driver's object is destroyed: the driver reuses
+    /// values, and a successor may already stand under this one.
     void erase_expired(Raw raw) {
         std::lock_guard lock(mutex_);
         auto it = boxes_.find(raw);

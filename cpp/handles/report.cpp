@@ -22,7 +22,8 @@ std::vector<Report>& reports() {
     return *instance;
 }
 
-/// Statuses that stick: every later call in the context answers the same, so one report says it all.
+/// Statuses that stick: every later call in the context answers the same, so one report says it
+/// all.
 bool already_said(CUresult status) {
     switch (status) {
     case CUDA_ERROR_ILLEGAL_ADDRESS:

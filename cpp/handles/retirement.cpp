@@ -69,7 +69,8 @@ std::size_t reclaim() noexcept {
         taken.swap(q.libraries);
         q.image_bytes = 0;
     }
-    for (const RetiredLibrary& library : taken) unload(library.raw);
+    for (const RetiredLibrary& library : taken)
+        unload(library.raw);
     return taken.size();
 }
 

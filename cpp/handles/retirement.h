@@ -6,12 +6,13 @@
 
 namespace cudamod::handles {
 
-/// Takes a library whose last handle is gone: from any thread, at once and without a driver call, since an
-/// unload waits for the whole device. With CUDAMOD_UNLOAD=now it is unloaded here, with `never` it is left.
+/// Takes a library whose last handle is gone: from any thread, at once and without a driver call,
+/// since an unload waits for the whole device. With CUDAMOD_UNLOAD=now it is unloaded here, with
+/// `never` it is left.
 void retire(CUlibrary library, std::size_t image_bytes) noexcept;
 
-/// Unloads every retired library and answers how many. May wait for the device; with the interpreter lock
-/// released, no lock of ours held, the thread's capture mode relaxed.
+/// Unloads every retired library and answers how many. May wait for the device; with the
+/// interpreter lock released, no lock of ours held, the thread's capture mode relaxed.
 std::size_t reclaim() noexcept;
 
 /// The same, when more is retired than the limits allow. Called by a load.

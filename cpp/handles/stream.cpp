@@ -26,10 +26,10 @@ StreamHandle create_stream(int device, bool nonblocking, std::optional<int> prio
     CUcontext context = primary_context(device);
     ContextScope scope(context);
     CUstream raw = nullptr;
-    driver::check(driver::table.cuStreamCreateWithPriority(
-                      &raw, nonblocking ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT, priority.value_or(0)),
-                  "cuStreamCreateWithPriority",
-                  [&] { return "stream on device " + std::to_string(device); });
+    driver::check(
+        driver::table.cuStreamCreateWithPriority(
+            &raw, nonblocking ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT, priority.value_or(0)),
+        "cuStreamCreateWithPriority", [&] { return "stream on device " + std::to_string(device); });
     auto box = std::make_shared<const StreamBox>(raw, context, device, true, false);
     registry<StreamBox>().insert(box);
     return alias<StreamBox>(std::move(box));
@@ -43,8 +43,9 @@ StreamHandle default_stream(int device, bool per_thread) {
         if (auto it = known->find({device, per_thread}); it != known->end())
             return alias<StreamBox>(it->second);
     }
-    auto box = std::make_shared<const StreamBox>(per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY,
-                                                 primary_context(device), device, false, true);
+    auto box =
+        std::make_shared<const StreamBox>(per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY,
+                                          primary_context(device), device, false, true);
     std::lock_guard lock(*mutex);
     return alias<StreamBox>(known->try_emplace({device, per_thread}, std::move(box)).first->second);
 }
@@ -53,9 +54,10 @@ StreamHandle stream_from_raw(CUstream raw) {
     if (raw == nullptr || raw == CU_STREAM_LEGACY || raw == CU_STREAM_PER_THREAD) {
         int device = current_device();
         if (device < 0)
-            driver::raise(CUDA_ERROR_INVALID_CONTEXT, "cuCtxGetDevice",
-                          "a default stream needs a current context: call Device.set_current() first, or "
-                          "take device.default_stream");
+            driver::raise(
+                CUDA_ERROR_INVALID_CONTEXT, "cuCtxGetDevice",
+                "a default stream needs a current context: call Device.set_current() first, or "
+                "take device.default_stream");
         return default_stream(device, raw == CU_STREAM_PER_THREAD);
     }
     if (auto ours = registry<StreamBox>().find(raw)) return alias<StreamBox>(std::move(ours));

@@ -10,7 +10,8 @@
 
 namespace cudamod::handles {
 
-/// What a stream is and where it runs. Default streams belong to the device that they were taken from.
+/// What a stream is and where it runs. Default streams belong to the device that they were taken
+/// from.
 struct StreamBox {
     using Raw = CUstream;
     Raw raw;
@@ -30,12 +31,12 @@ using StreamHandle = Handle<StreamBox>;
 /// A new stream in the device's primary context. `priority`: lower runs first; none is the lowest.
 StreamHandle create_stream(int device, bool nonblocking, std::optional<int> priority);
 
-/// The legacy (`per_thread` false) or per-thread default stream of a device. No driver call beyond the
-/// first for the device.
+/// The legacy (`per_thread` false) or per-thread default stream of a device. No driver call beyond
+/// the first for the device.
 StreamHandle default_stream(int device, bool per_thread);
 
-/// Wraps somebody else's stream without owning it, or finds our own again. 0, 1 and 2 are the default
-/// streams of the current context's device.
+/// Wraps somebody else's stream without owning it, or finds our own again. 0, 1 and 2 are the
+/// default streams of the current context's device.
 StreamHandle stream_from_raw(CUstream raw);
 
 } // namespace cudamod::handles

@@ -10,9 +10,9 @@
 
 namespace cudamod::launch {
 
-/// The context rules of a launch into a default stream, which the driver resolves by what is current: another
-/// context's is changed for the call, and a thread that has none keeps the stream's afterwards, as it does
-/// with every other stream.
+/// The context rules of a launch into a default stream, which the driver resolves by what is
+/// current: another context's is changed for the call, and a thread that has none keeps the
+/// stream's afterwards, as it does with every other stream.
 class DefaultStreamScope {
   public:
     CUresult enter(const handles::StreamBox& stream) noexcept {
@@ -33,8 +33,8 @@ class DefaultStreamScope {
     bool pushed_ = false;
 };
 
-/// True when the stream captures into a graph, which then has to keep the kernel's library. The legacy stream
-/// can't be captured.
+/// True when the stream captures into a graph, which then has to keep the kernel's library. The
+/// legacy stream can't be captured.
 inline bool is_capturing(CUstream stream) noexcept {
     if (stream == CU_STREAM_LEGACY) return false;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -48,7 +48,8 @@ inline CUresult call(const Config& config, const handles::StreamBox& stream, CUk
     Config::Native native;
     config.copy_to(native, stream.raw);
     CUfunction function = reinterpret_cast<CUfunction>(kernel);
-    if (!stream.is_default) return driver::table.cuLaunchKernelEx(&native.config, function, parameters, nullptr);
+    if (!stream.is_default)
+        return driver::table.cuLaunchKernelEx(&native.config, function, parameters, nullptr);
     DefaultStreamScope scope;
     if (CUresult status = scope.enter(stream); status != CUDA_SUCCESS) return status;
     return driver::table.cuLaunchKernelEx(&native.config, function, parameters, nullptr);

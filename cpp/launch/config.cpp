@@ -11,9 +11,9 @@ namespace {
 unsigned in_blocks(unsigned clusters, unsigned size, const char* axis) {
     std::uint64_t blocks = std::uint64_t{clusters} * size;
     if (blocks > std::numeric_limits<unsigned>::max())
-        throw std::invalid_argument("LaunchConfig.grid: " + std::to_string(clusters) + " clusters of " +
-                                    std::to_string(size) + " blocks on axis " + axis +
-                                    " exceed the driver's 32-bit dimensions");
+        throw std::invalid_argument("LaunchConfig.grid: " + std::to_string(clusters) +
+                                    " clusters of " + std::to_string(size) + " blocks on axis " +
+                                    axis + " exceed the driver's 32-bit dimensions");
     return static_cast<unsigned>(blocks);
 }
 

@@ -28,11 +28,13 @@ struct Shape {
     bool operator==(const Shape&) const = default;
 };
 
-/// An immutable launch configuration: the native structure is zeroed and filled once, and every launch and
-/// every occupancy query works on a copy (a query that is given garbage in hStream crashes the driver).
+/// An immutable launch configuration: the native structure is zeroed and filled once, and every
+/// launch and every occupancy query works on a copy (a query that is given garbage in hStream
+/// crashes the driver).
 class Config {
   public:
-    /// Raises std::invalid_argument when a grid in clusters overflows the driver's unsigned dimensions.
+    /// Raises std::invalid_argument when a grid in clusters overflows the driver's unsigned
+    /// dimensions.
     explicit Config(const Shape& shape);
 
     const Shape& shape() const { return shape_; }

@@ -21,14 +21,16 @@ const Layout& Kernel::layout(CUcontext context) const {
         extents = extents_of(raw(), name());
     }
     if (!extents && !types_)
-        throw std::invalid_argument("kernel '" + name() +
-                                    "': the parameters are not known (the driver tells them from CUDA 12.4 on); "
-                                    "give a signature to bind");
+        throw std::invalid_argument(
+            "kernel '" + name() +
+            "': the parameters are not known (the driver tells them from CUDA 12.4 on); "
+            "give a signature to bind");
     std::unique_ptr<const Layout> made;
     try {
         made = std::make_unique<const Layout>(make_layout(name(), extents, types_));
     } catch (const std::invalid_argument&) {
-        // A mangled name may lie (an extern "C" symbol that looks like one): the driver's word counts.
+        // A mangled name may lie (an extern "C" symbol that looks like one): the driver's word
+        // counts.
         if (!extents) throw;
         made = std::make_unique<const Layout>(make_layout(name(), extents, std::nullopt));
     }
@@ -49,17 +51,19 @@ void Kernel::load(CUcontext context) const {
     handles::ContextScope scope(context);
     CUfunction function = nullptr;
     auto subject = [&] { return "kernel '" + name() + "'"; };
-    driver::check(driver::table.cuKernelGetFunction(&function, raw()), "cuKernelGetFunction", subject);
+    driver::check(driver::table.cuKernelGetFunction(&function, raw()), "cuKernelGetFunction",
+                  subject);
     // Before 12.4 a function that has been fetched is as loaded as it can be made.
-    if (driver::has("cuFuncLoad")) driver::check(driver::table.cuFuncLoad(function), "cuFuncLoad", subject);
+    if (driver::has("cuFuncLoad"))
+        driver::check(driver::table.cuFuncLoad(function), "cuFuncLoad", subject);
 }
 
 int Kernel::attribute(CUfunction_attribute attribute, int device) const {
     int value = 0;
     driver::check(driver::table.cuKernelGetAttribute(&value, attribute, raw(), device),
                   "cuKernelGetAttribute", [&] {
-                      return "kernel '" + name() + "', attribute " + std::to_string(attribute) + ", device " +
-                             std::to_string(device);
+                      return "kernel '" + name() + "', attribute " + std::to_string(attribute) +
+                             ", device " + std::to_string(device);
                   });
     return value;
 }
@@ -67,7 +71,8 @@ int Kernel::attribute(CUfunction_attribute attribute, int device) const {
 void Kernel::raise_dynamic_shared(int device, unsigned bytes) const {
     std::lock_guard lock(mutex_);
     auto& allowed = allowed_[device];
-    unsigned current = static_cast<unsigned>(attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, device));
+    unsigned current =
+        static_cast<unsigned>(attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, device));
     if (bytes > current) {
         int fixed = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, device);
         int limit = 0;
@@ -75,17 +80,19 @@ void Kernel::raise_dynamic_shared(int device, unsigned bytes) const {
                           &limit, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device),
                       "cuDeviceGetAttribute", "shared memory per block, opt-in");
         if (static_cast<long long>(bytes) > static_cast<long long>(limit) - fixed)
-            throw std::invalid_argument("kernel '" + name() + "': " + std::to_string(bytes) +
-                                        " bytes of dynamic shared memory asked; device " +
-                                        std::to_string(device) + " allows " + std::to_string(limit) +
-                                        " per block, of which the kernel's static shared memory takes " +
-                                        std::to_string(fixed));
-        driver::check(driver::table.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                                         static_cast<int>(bytes), raw(), device),
-                      "cuKernelSetAttribute", [&] {
-                          return "kernel '" + name() + "', " + std::to_string(bytes) +
-                                 " bytes of dynamic shared memory, device " + std::to_string(device);
-                      });
+            throw std::invalid_argument(
+                "kernel '" + name() + "': " + std::to_string(bytes) +
+                " bytes of dynamic shared memory asked; device " + std::to_string(device) +
+                " allows " + std::to_string(limit) +
+                " per block, of which the kernel's static shared memory takes " +
+                std::to_string(fixed));
+        driver::check(
+            driver::table.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                               static_cast<int>(bytes), raw(), device),
+            "cuKernelSetAttribute", [&] {
+                return "kernel '" + name() + "', " + std::to_string(bytes) +
+                       " bytes of dynamic shared memory, device " + std::to_string(device);
+            });
         current = bytes;
     }
     allowed.store(current, std::memory_order_relaxed);

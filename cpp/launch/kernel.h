@@ -14,8 +14,9 @@
 
 namespace cudamod::launch {
 
-/// A kernel as launches see it: its handle, its parameters once they are known, and for each device how much
-/// dynamic shared memory it may be given. Shared by every view of the kernel; safe for any thread.
+/// A kernel as launches see it: its handle, its parameters once they are known, and for each device
+/// how much dynamic shared memory it may be given. Shared by every view of the kernel; safe for any
+/// thread.
 class Kernel {
   public:
     /// `types`: what the image or the mangled name says of the parameters, where it says something.
@@ -28,17 +29,18 @@ class Kernel {
         return handles::box_of<handles::KernelBox>(handle_).library;
     }
 
-    /// The parameters, asked from the driver in `context` the first time. Raises std::invalid_argument when
-    /// neither the driver (12.4) nor the image tells them.
+    /// The parameters, asked from the driver in `context` the first time. Raises
+    /// std::invalid_argument when neither the driver (12.4) nor the image tells them.
     const Layout& layout(CUcontext context) const;
 
     /// The parameters by a signature that the caller gives.
     Layout layout_by(const std::vector<Type>& types, CUcontext context) const;
 
-    /// Lets the kernel have `bytes` of dynamic shared memory on `device`: only ever raised, once. Raises
-    /// std::invalid_argument beyond the device's opt-in limit less static shared memory.
+    /// Lets the kernel have `bytes` of dynamic shared memory on `device`: only ever raised, once.
+    /// Raises std::invalid_argument beyond the device's opt-in limit less static shared memory.
     void allow_dynamic_shared(int device, unsigned bytes) const {
-        if (bytes > allowed_[device].load(std::memory_order_relaxed)) raise_dynamic_shared(device, bytes);
+        if (bytes > allowed_[device].load(std::memory_order_relaxed))
+            raise_dynamic_shared(device, bytes);
     }
 
     /// Makes the kernel resident in `context`, so that no launch has to load it.

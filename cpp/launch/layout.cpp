@@ -28,8 +28,10 @@ std::optional<std::vector<Extent>> extents_of(CUkernel kernel, const std::string
     std::vector<Extent> extents;
     for (;;) {
         std::size_t offset = 0, size = 0;
-        CUresult status = driver::table.cuKernelGetParamInfo(kernel, extents.size(), &offset, &size);
-        // The driver has no count before 13.1: the first index beyond the last answers INVALID_VALUE.
+        CUresult status =
+            driver::table.cuKernelGetParamInfo(kernel, extents.size(), &offset, &size);
+        // The driver has no count before 13.1: the first index beyond the last answers
+        // INVALID_VALUE.
         if (status == CUDA_ERROR_INVALID_VALUE) break;
         driver::check(status, "cuKernelGetParamInfo", [&] { return "kernel '" + name + "'"; });
         extents.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size)});
@@ -41,8 +43,9 @@ std::optional<std::vector<Extent>> extents_of(CUkernel kernel, const std::string
 Layout make_layout(const std::string& kernel, const std::optional<std::vector<Extent>>& extents,
                    const std::optional<std::vector<Type>>& types) {
     if (extents && types && extents->size() != types->size())
-        throw std::invalid_argument("kernel '" + kernel + "' takes " + std::to_string(extents->size()) +
-                                    " parameters, but the signature has " + std::to_string(types->size()));
+        throw std::invalid_argument(
+            "kernel '" + kernel + "' takes " + std::to_string(extents->size()) +
+            " parameters, but the signature has " + std::to_string(types->size()));
     Layout layout;
     std::uint32_t offset = 0;
     std::size_t count = extents ? extents->size() : types->size();
@@ -52,9 +55,10 @@ Layout make_layout(const std::string& kernel, const std::optional<std::vector<Ex
             std::uint32_t size = (*extents)[i].size;
             if (type.size == 0) type = unknown_of_size(size);
             if (type.size != size)
-                throw std::invalid_argument("kernel '" + kernel + "': parameter " + std::to_string(i) +
-                                            " has " + std::to_string(size) + " bytes, but the signature says " +
-                                            name_of(type) + " (" + std::to_string(type.size) + " bytes)");
+                throw std::invalid_argument("kernel '" + kernel + "': parameter " +
+                                            std::to_string(i) + " has " + std::to_string(size) +
+                                            " bytes, but the signature says " + name_of(type) +
+                                            " (" + std::to_string(type.size) + " bytes)");
             offset = (*extents)[i].offset;
         } else {
             std::uint32_t alignment = std::min<std::uint32_t>(type.size & -type.size, 16);
@@ -75,10 +79,11 @@ std::vector<Type> parse_signature(std::string_view text) {
         std::string_view name = trim(text.substr(0, comma));
         std::optional<Type> type = type_of_name(name);
         if (!type)
-            throw std::invalid_argument("signature: parameter " + std::to_string(index) +
-                                        " has the unknown type '" + std::string(name) +
-                                        "' (known: i8..i64, u8..u64, b8..b64, f16, bf16, f32, f64, bool, c64, c128, ptr, "
-                                        "bytes[N])");
+            throw std::invalid_argument(
+                "signature: parameter " + std::to_string(index) + " has the unknown type '" +
+                std::string(name) +
+                "' (known: i8..i64, u8..u64, b8..b64, f16, bf16, f32, f64, bool, c64, c128, ptr, "
+                "bytes[N])");
         types.push_back(*type);
         if (comma == std::string_view::npos) return types;
         text.remove_prefix(comma + 1);

@@ -17,8 +17,8 @@ struct Extent {
     std::uint32_t offset, size;
 };
 
-/// One parameter as packing sees it. `slot`: where its bytes stand in the argument buffer; each has a cell
-/// of at least 8 bytes of its own, so that scalars can be stored whole.
+/// One parameter as packing sees it. `slot`: where its bytes stand in the argument buffer; each has
+/// a cell of at least 8 bytes of its own, so that scalars can be stored whole.
 struct Parameter {
     Type type;
     std::uint32_t slot;
@@ -43,8 +43,8 @@ std::optional<std::vector<Extent>> extents_of(CUkernel kernel, const std::string
 Layout make_layout(const std::string& kernel, const std::optional<std::vector<Extent>>& extents,
                    const std::optional<std::vector<Type>>& types);
 
-/// The types of a signature text such as "f32, ptr, ptr, u64". Raises std::invalid_argument for an unknown
-/// name.
+/// The types of a signature text such as "f32, ptr, ptr, u64". Raises std::invalid_argument for an
+/// unknown name.
 std::vector<Type> parse_signature(std::string_view text);
 
 } // namespace cudamod::launch

@@ -37,11 +37,13 @@ Type type_of_scalar(formats::ScalarType scalar) {
 std::vector<Type> types_of_entry(const formats::PtxEntry& entry) {
     std::vector<Type> types;
     types.reserve(entry.parameters.size());
-    for (const formats::PtxParameter& parameter : entry.parameters) types.push_back(type_of_parameter(parameter));
+    for (const formats::PtxParameter& parameter : entry.parameters)
+        types.push_back(type_of_parameter(parameter));
     return types;
 }
 
-std::optional<std::vector<Type>> infer_types(std::string_view kernel, const formats::PtxEntry* entry) {
+std::optional<std::vector<Type>> infer_types(std::string_view kernel,
+                                             const formats::PtxEntry* entry) {
     std::optional<std::vector<Type>> from_ptx;
     if (entry) from_ptx = types_of_entry(*entry);
     auto mangled = formats::read_mangled_name(kernel);

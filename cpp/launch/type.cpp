@@ -8,8 +8,12 @@ namespace cudamod::launch {
 
 namespace {
 
-constexpr std::uint64_t power(unsigned bits) { return std::uint64_t{1} << bits; }
-constexpr std::uint64_t unsigned_high(unsigned bits) { return bits == 64 ? ~std::uint64_t{0} : power(bits) - 1; }
+constexpr std::uint64_t power(unsigned bits) {
+    return std::uint64_t{1} << bits;
+}
+constexpr std::uint64_t unsigned_high(unsigned bits) {
+    return bits == 64 ? ~std::uint64_t{0} : power(bits) - 1;
+}
 
 constexpr Type signed_integer(std::uint32_t size) {
     return {TypeClass::Integer, size, power(8 * size - 1), power(8 * size - 1) - 1, true};
@@ -66,7 +70,8 @@ std::optional<Type> type_of_name(std::string_view name) {
         std::string_view digits = name.substr(6, name.size() - 7);
         std::uint32_t size = 0;
         auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
-        if (error == std::errc() && end == digits.data() + digits.size() && size >= 1 && size <= kMaxBytes)
+        if (error == std::errc() && end == digits.data() + digits.size() && size >= 1 &&
+            size <= kMaxBytes)
             return Type{TypeClass::Bytes, size, 0, 0, true};
     }
     return std::nullopt;

@@ -22,10 +22,12 @@ enum class TypeClass : std::uint8_t {
 /// The type of one kernel parameter. An integer takes -`low` .. `high`.
 struct Type {
     TypeClass type_class = TypeClass::Unknown;
-    std::uint32_t size = 0; // bytes; 0 while only the driver can tell (a class or an enumeration by name)
+    std::uint32_t size =
+        0; // bytes; 0 while only the driver can tell (a class or an enumeration by name)
     std::uint64_t low = 0;
     std::uint64_t high = 0;
-    bool signedness_known = true; // PTX knows no sign: its integers take both ranges, 8 bytes pointers too
+    bool signedness_known =
+        true; // PTX knows no sign: its integers take both ranges, 8 bytes pointers too
 
     bool takes_pointer() const {
         return type_class == TypeClass::Pointer ||
@@ -38,8 +40,8 @@ struct Type {
 /// A parameter of which only the size is known.
 Type unknown_of_size(std::uint32_t size);
 
-/// The type of a name: i8..i64, u8..u64, b8..b64 (integers of either sign, as PTX has them), f16, bf16, f32,
-/// f64, bool, c64, c128, ptr, bytes[N]. None for another name.
+/// The type of a name: i8..i64, u8..u64, b8..b64 (integers of either sign, as PTX has them), f16,
+/// bf16, f32, f64, bool, c64, c128, ptr, bytes[N]. None for another name.
 std::optional<Type> type_of_name(std::string_view name);
 
 /// The name of a type, as `type_of_name` takes it; a description where there is none ("4 bytes").

@@ -18,34 +18,39 @@ using launch::Type;
 using launch::TypeClass;
 
 bool mismatch(PyObject* value, const Type& type, const ArgumentSite& site, const char* hint = "") {
-    PyErr_Format(PyExc_TypeError, "kernel '%s', argument %zu (%s): can't pass %s object %s%s", site.kernel.c_str(),
-                 site.index, launch::name_of(type).c_str(), Py_TYPE(value)->tp_name, text_of(value).c_str(), hint);
+    PyErr_Format(PyExc_TypeError, "kernel '%s', argument %zu (%s): can't pass %s object %s%s",
+                 site.kernel.c_str(), site.index, launch::name_of(type).c_str(),
+                 Py_TYPE(value)->tp_name, text_of(value).c_str(), hint);
     return false;
 }
 
 /// The same for an array, whose text may be long, and may have to be fetched from a device.
-bool mismatched_array(PyObject* value, const Type& type, const ArgumentSite& site, const char* hint = "") {
-    PyErr_Format(PyExc_TypeError, "kernel '%s', argument %zu (%s): can't pass %s object%s", site.kernel.c_str(),
-                 site.index, launch::name_of(type).c_str(), Py_TYPE(value)->tp_name, hint);
+bool mismatched_array(PyObject* value, const Type& type, const ArgumentSite& site,
+                      const char* hint = "") {
+    PyErr_Format(PyExc_TypeError, "kernel '%s', argument %zu (%s): can't pass %s object%s",
+                 site.kernel.c_str(), site.index, launch::name_of(type).c_str(),
+                 Py_TYPE(value)->tp_name, hint);
     return false;
 }
 
 bool out_of_range(PyObject* value, const Type& type, const ArgumentSite& site) {
     std::string low = type.low ? "-" + std::to_string(type.low) : "0";
     PyErr_Format(PyExc_OverflowError, "kernel '%s', argument %zu (%s): %s is out of range %s .. %s",
-                 site.kernel.c_str(), site.index, launch::name_of(type).c_str(), text_of(value).c_str(), low.c_str(),
-                 std::to_string(type.high).c_str());
+                 site.kernel.c_str(), site.index, launch::name_of(type).c_str(),
+                 text_of(value).c_str(), low.c_str(), std::to_string(type.high).c_str());
     return false;
 }
 
 bool too_large(PyObject* value, const Type& type, const ArgumentSite& site) {
-    PyErr_Format(PyExc_OverflowError, "kernel '%s', argument %zu (%s): %s is too large", site.kernel.c_str(),
-                 site.index, launch::name_of(type).c_str(), text_of(value).c_str());
+    PyErr_Format(PyExc_OverflowError, "kernel '%s', argument %zu (%s): %s is too large",
+                 site.kernel.c_str(), site.index, launch::name_of(type).c_str(),
+                 text_of(value).c_str());
     return false;
 }
 
 /// One float, or one half of a complex number.
-bool store_float(double number, PyObject* value, const Type& type, std::byte* cell, const ArgumentSite& site) {
+bool store_float(double number, PyObject* value, const Type& type, std::byte* cell,
+                 const ArgumentSite& site) {
     bool overflow = false;
     std::uint32_t size = type.type_class == TypeClass::Complex ? type.size / 2 : type.size;
     if (size == 8) {
@@ -76,8 +81,8 @@ bool is_float(const Type& type) {
     return type.type_class == TypeClass::Float || type.type_class == TypeClass::BFloat;
 }
 
-/// An int as a double; false when it is too large for one. Bits that are lost leave the last bit odd, so that
-/// rounding the double to a shorter float gives what rounding the int once would.
+/// An int as a double; false when it is too large for one. Bits that are lost leave the last bit
+/// odd, so that rounding the double to a shorter float gives what rounding the int once would.
 bool double_of_long(PyObject* number, double& result) {
     result = PyLong_AsDouble(number);
     std::uint64_t magnitude;
@@ -93,12 +98,14 @@ bool double_of_long(PyObject* number, double& result) {
     }
     std::uint64_t bits;
     std::memcpy(&bits, &result, sizeof bits);
-    if ((above || below) && bits % 2 == 0) result = std::nextafter(result, above ? -HUGE_VAL : HUGE_VAL);
+    if ((above || below) && bits % 2 == 0)
+        result = std::nextafter(result, above ? -HUGE_VAL : HUGE_VAL);
     return true;
 }
 
 /// An exact int or an instance of a subclass.
-bool store_long(PyObject* number, PyObject* value, const Type& type, std::byte* cell, const ArgumentSite& site) {
+bool store_long(PyObject* number, PyObject* value, const Type& type, std::byte* cell,
+                const ArgumentSite& site) {
     switch (type.type_class) {
     case TypeClass::Unknown:
         if (type.high == 0)
@@ -109,7 +116,8 @@ bool store_long(PyObject* number, PyObject* value, const Type& type, std::byte* 
     case TypeClass::Pointer: {
         std::uint64_t magnitude;
         bool negative;
-        if (!read_long(number, magnitude, negative) || magnitude > (negative ? type.low : type.high))
+        if (!read_long(number, magnitude, negative) ||
+            magnitude > (negative ? type.low : type.high))
             return out_of_range(value, type, site);
         std::uint64_t bits = negative ? std::uint64_t{0} - magnitude : magnitude;
         std::memcpy(cell, &bits, sizeof bits);
@@ -127,13 +135,13 @@ bool store_long(PyObject* number, PyObject* value, const Type& type, std::byte* 
     }
 }
 
-bool convert_long(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
-                  const void*) {
+bool convert_long(PyObject* value, const Parameter& parameter, std::byte* cell,
+                  const ArgumentSite& site, const void*) {
     return store_long(value, value, parameter.type, cell, site);
 }
 
-bool convert_index(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
-                   const void*) {
+bool convert_index(PyObject* value, const Parameter& parameter, std::byte* cell,
+                   const ArgumentSite& site, const void*) {
     PyObject* number = PyNumber_Index(value);
     if (!number) return false;
     bool done = store_long(number, value, parameter.type, cell, site);
@@ -141,7 +149,8 @@ bool convert_index(PyObject* value, const Parameter& parameter, std::byte* cell,
     return done;
 }
 
-bool store_bool(bool truth, PyObject* value, const Type& type, std::byte* cell, const ArgumentSite& site) {
+bool store_bool(bool truth, PyObject* value, const Type& type, std::byte* cell,
+                const ArgumentSite& site) {
     bool fits = type.type_class == TypeClass::Integer || type.type_class == TypeClass::Bool ||
                 (type.type_class == TypeClass::Unknown && type.high != 0);
     if (!fits) return mismatch(value, type, site);
@@ -150,41 +159,43 @@ bool store_bool(bool truth, PyObject* value, const Type& type, std::byte* cell, 
     return true;
 }
 
-bool convert_bool(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
-                  const void*) {
+bool convert_bool(PyObject* value, const Parameter& parameter, std::byte* cell,
+                  const ArgumentSite& site, const void*) {
     return store_bool(value == Py_True, value, parameter.type, cell, site);
 }
 
-bool convert_numpy_bool(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
-                        const void*) {
+bool convert_numpy_bool(PyObject* value, const Parameter& parameter, std::byte* cell,
+                        const ArgumentSite& site, const void*) {
     int truth = PyObject_IsTrue(value);
     return truth >= 0 && store_bool(truth, value, parameter.type, cell, site);
 }
 
-bool convert_float(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
-                   const void*) {
+bool convert_float(PyObject* value, const Parameter& parameter, std::byte* cell,
+                   const ArgumentSite& site, const void*) {
     const Type& type = parameter.type;
     double number = PyFloat_AS_DOUBLE(value);
     if (is_float(type)) return store_float(number, value, type, cell, site);
     if (type.type_class == TypeClass::Unknown) {
         if (type.size != 8)
-            return mismatch(value, type, site, "; pass a typed scalar such as numpy.float32, or give a signature");
+            return mismatch(value, type, site,
+                            "; pass a typed scalar such as numpy.float32, or give a signature");
         std::memcpy(cell, &number, sizeof number);
         return true;
     }
     return mismatch(value, type, site);
 }
 
-bool convert_complex(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
-                     const void*) {
+bool convert_complex(PyObject* value, const Parameter& parameter, std::byte* cell,
+                     const ArgumentSite& site, const void*) {
     const Type& type = parameter.type;
-    if (type.type_class == TypeClass::Complex || (type.type_class == TypeClass::Unknown && type.size == 16))
+    if (type.type_class == TypeClass::Complex ||
+        (type.type_class == TypeClass::Unknown && type.size == 16))
         return store_complex(PyComplex_AsCComplex(value), value, type, cell, site);
     return mismatch(value, type, site);
 }
 
-bool convert_none(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
-                  const void*) {
+bool convert_none(PyObject* value, const Parameter& parameter, std::byte* cell,
+                  const ArgumentSite& site, const void*) {
     if (!parameter.takes_pointer) return mismatch(value, parameter.type, site);
     std::memset(cell, 0, 8);
     return true;
@@ -204,14 +215,15 @@ double float_of(const Scalar& scalar) {
     std::uint16_t bits;
     std::memcpy(&bits, scalar.bytes, 2);
     int exponent = bits >> 10 & 31, fraction = bits & 1023;
-    double magnitude = exponent == 31   ? (fraction ? std::numeric_limits<double>::quiet_NaN() : HUGE_VAL)
+    double magnitude = exponent == 31
+                           ? (fraction ? std::numeric_limits<double>::quiet_NaN() : HUGE_VAL)
                        : exponent == 0 ? std::ldexp(fraction, -24)
                                        : std::ldexp(fraction + 1024, exponent - 25);
     return bits & 0x8000 ? -magnitude : magnitude;
 }
 
-bool convert_scalar(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
-                    const void*) {
+bool convert_scalar(PyObject* value, const Parameter& parameter, std::byte* cell,
+                    const ArgumentSite& site, const void*) {
     std::optional<Scalar> scalar = read_scalar(value);
     if (!scalar) {
         PyErr_Clear();
@@ -265,12 +277,16 @@ bool convert_scalar(PyObject* value, const Parameter& parameter, std::byte* cell
     }
 }
 
-bool is_scalar_size(std::uint32_t size) { return size == 1 || size == 2 || size == 4 || size == 8 || size == 16; }
+bool is_scalar_size(std::uint32_t size) {
+    return size == 1 || size == 2 || size == 4 || size == 8 || size == 16;
+}
 
-/// Copies an object's bytes whole. `structured`: the object is a struct, which may also have a scalar's size.
-bool copy_bytes(PyObject* value, const Type& type, std::byte* cell, const ArgumentSite& site, bool structured) {
-    bool fits = type.type_class == TypeClass::Bytes ||
-                (type.type_class == TypeClass::Unknown && (structured || !is_scalar_size(type.size)));
+/// Copies an object's bytes whole. `structured`: the object is a struct, which may also have a
+/// scalar's size.
+bool copy_bytes(PyObject* value, const Type& type, std::byte* cell, const ArgumentSite& site,
+                bool structured) {
+    bool fits = type.type_class == TypeClass::Bytes || (type.type_class == TypeClass::Unknown &&
+                                                        (structured || !is_scalar_size(type.size)));
     if (!fits) return mismatch(value, type, site);
     Py_buffer view;
     if (PyObject_GetBuffer(value, &view, PyBUF_SIMPLE) < 0) {
@@ -282,47 +298,50 @@ bool copy_bytes(PyObject* value, const Type& type, std::byte* cell, const Argume
     Py_ssize_t length = view.len;
     PyBuffer_Release(&view);
     if (same) return true;
-    PyErr_Format(PyExc_TypeError, "kernel '%s', argument %zu (%s): %s object has %zd bytes, the parameter %u",
-                 site.kernel.c_str(), site.index, launch::name_of(type).c_str(), Py_TYPE(value)->tp_name, length,
-                 type.size);
+    PyErr_Format(PyExc_TypeError,
+                 "kernel '%s', argument %zu (%s): %s object has %zd bytes, the parameter %u",
+                 site.kernel.c_str(), site.index, launch::name_of(type).c_str(),
+                 Py_TYPE(value)->tp_name, length, type.size);
     return false;
 }
 
-bool convert_struct(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
-                    const void*) {
+bool convert_struct(PyObject* value, const Parameter& parameter, std::byte* cell,
+                    const ArgumentSite& site, const void*) {
     return copy_bytes(value, parameter.type, cell, site, true);
 }
 
-bool convert_bytes(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
-                   const void*) {
+bool convert_bytes(PyObject* value, const Parameter& parameter, std::byte* cell,
+                   const ArgumentSite& site, const void*) {
     return copy_bytes(value, parameter.type, cell, site, false);
 }
 
-bool convert_buffer(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
-                    const void*) {
+bool convert_buffer(PyObject* value, const Parameter& parameter, std::byte* cell,
+                    const ArgumentSite& site, const void*) {
     if (!parameter.takes_pointer) return mismatch(value, parameter.type, site);
     return pointer_from_buffer(*nb::inst_ptr<Buffer>(nb::handle(value)), cell, site);
 }
 
-bool convert_dlpack(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
-                    const void* exchange_api) {
+bool convert_dlpack(PyObject* value, const Parameter& parameter, std::byte* cell,
+                    const ArgumentSite& site, const void* exchange_api) {
     if (!parameter.takes_pointer) return mismatched_array(value, parameter.type, site);
     return pointer_from_dlpack(value, exchange_api, cell, site);
 }
 
-bool convert_cuda_array(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site,
-                        const void*) {
+bool convert_cuda_array(PyObject* value, const Parameter& parameter, std::byte* cell,
+                        const ArgumentSite& site, const void*) {
     if (!parameter.takes_pointer) return mismatched_array(value, parameter.type, site);
     return pointer_from_cuda_array(value, cell, site);
 }
 
-bool convert_host_array(PyObject* value, const Parameter& parameter, std::byte*, const ArgumentSite& site,
-                        const void*) {
-    return mismatched_array(value, parameter.type, site,
-                            "; a NumPy array lies in host memory: copy it to a Buffer, or pass a scalar of it");
+bool convert_host_array(PyObject* value, const Parameter& parameter, std::byte*,
+                        const ArgumentSite& site, const void*) {
+    return mismatched_array(
+        value, parameter.type, site,
+        "; a NumPy array lies in host memory: copy it to a Buffer, or pass a scalar of it");
 }
 
-bool refuse(PyObject* value, const Parameter& parameter, std::byte*, const ArgumentSite& site, const void*) {
+bool refuse(PyObject* value, const Parameter& parameter, std::byte*, const ArgumentSite& site,
+            const void*) {
     return mismatch(value, parameter.type, site);
 }
 
@@ -330,7 +349,8 @@ bool type_has(PyTypeObject* type, const char* attribute) {
     return PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), attribute);
 }
 
-/// How values of a type are converted; the order matters, since many types are several of these at once.
+/// How values of a type are converted; the order matters, since many types are several of these at
+/// once.
 Conversion conversion_of(PyTypeObject* type) {
     if (PyType_IsSubtype(type, Buffer::python_type)) return {convert_buffer, nullptr};
     if (type == &PyBool_Type) return {convert_bool, nullptr};
@@ -356,7 +376,8 @@ Conversion conversion_of(PyTypeObject* type) {
 
 } // namespace
 
-bool convert_any(PyObject* value, const Parameter& parameter, std::byte* cell, const ArgumentSite& site) {
+bool convert_any(PyObject* value, const Parameter& parameter, std::byte* cell,
+                 const ArgumentSite& site) {
     static TypeCache cache(conversion_of);
     Conversion conversion = cache.find(Py_TYPE(value));
     // An instance may carry the interface that its type lacks (a proxy, a namespace).

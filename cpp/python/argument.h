@@ -19,12 +19,14 @@ struct ArgumentSite {
     int device;
 };
 
-/// Writes any value that the argument contract allows into its cell; false with a Python error set. May run
-/// Python code (`__index__`, `__cuda_array_interface__`), which may launch in its turn: cells never belong to
-/// anything but the call in progress.
-bool convert_any(PyObject* value, const launch::Parameter& parameter, std::byte* cell, const ArgumentSite& site);
+/// Writes any value that the argument contract allows into its cell; false with a Python error set.
+/// May run Python code (`__index__`, `__cuda_array_interface__`), which may launch in its turn:
+/// cells never belong to anything but the call in progress.
+bool convert_any(PyObject* value, const launch::Parameter& parameter, std::byte* cell,
+                 const ArgumentSite& site);
 
-/// The same, with the kinds that launches mostly pass decided here: exact int and float, and our own Buffer.
+/// The same, with the kinds that launches mostly pass decided here: exact int and float, and our
+/// own Buffer.
 inline bool convert(PyObject* value, const launch::Parameter& parameter, std::byte* cell,
                     const ArgumentSite& site) {
     PyTypeObject* type = Py_TYPE(value);
@@ -32,7 +34,8 @@ inline bool convert(PyObject* value, const launch::Parameter& parameter, std::by
     if (type == &PyLong_Type) {
         std::uint64_t magnitude;
         bool negative;
-        if (read_long(value, magnitude, negative) && magnitude <= (negative ? wanted.low : wanted.high)) {
+        if (read_long(value, magnitude, negative) &&
+            magnitude <= (negative ? wanted.low : wanted.high)) {
             std::uint64_t bits = negative ? std::uint64_t{0} - magnitude : magnitude;
             std::memcpy(cell, &bits, sizeof bits);
             return true;

@@ -45,7 +45,8 @@ PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
                        {0, nullptr}};
 
 std::string subject(const Buffer& buffer) {
-    return handles::describe("buffer", buffer.address) + " of " + std::to_string(buffer.size) + " bytes";
+    return handles::describe("buffer", buffer.address) + " of " + std::to_string(buffer.size) +
+           " bytes";
 }
 
 const Buffer& open(const Buffer& buffer) {
@@ -82,10 +83,11 @@ handles::StreamHandle stream_of(nb::handle stream) {
     return open_handle(*instance<Stream>(stream_argument(stream).ptr()));
 }
 
-/// One call in the order of a stream, in its context, with the interpreter lock released. None for 0 bytes, which
-/// the driver refuses.
+/// One call in the order of a stream, in its context, with the interpreter lock released. None for
+/// 0 bytes, which the driver refuses.
 template <class Call>
-void in_order(const handles::StreamHandle& stream, const char* name, const Buffer& buffer, Call&& call) {
+void in_order(const handles::StreamHandle& stream, const char* name, const Buffer& buffer,
+              Call&& call) {
     if (buffer.size == 0) return;
     Kept kept(buffer);
     handles::ContextScope scope(handles::box_of<handles::StreamBox>(stream).context);
@@ -99,12 +101,14 @@ void in_order(const handles::StreamHandle& stream, const char* name, const Buffe
 
 void check_sizes(std::size_t destination, std::size_t source) {
     if (destination == source) return;
-    PyErr_Format(PyExc_ValueError, "buffer length mismatch between source (%zu bytes) and destination (%zu bytes)",
+    PyErr_Format(PyExc_ValueError,
+                 "buffer length mismatch between source (%zu bytes) and destination (%zu bytes)",
                  source, destination);
     throw nb::python_error();
 }
 
-void copy_device(const Buffer& destination, const Buffer& source, const handles::StreamHandle& stream) {
+void copy_device(const Buffer& destination, const Buffer& source,
+                 const handles::StreamHandle& stream) {
     check_sizes(open(destination).size, open(source).size);
     Kept kept(source);
     in_order(stream, "cuMemcpyAsync", destination,
@@ -157,7 +161,8 @@ void fill(const Buffer& self, nb::object value, nb::object stream) {
         long byte = PyLong_AsLong(value.ptr());
         if ((byte == -1 && PyErr_Occurred()) || byte < 0 || byte > 255) {
             PyErr_Clear();
-            PyErr_Format(PyExc_OverflowError, "Buffer.fill: value must be in 0 .. 255, or 1, 2 or 4 bytes (got %R)",
+            PyErr_Format(PyExc_OverflowError,
+                         "Buffer.fill: value must be in 0 .. 255, or 1, 2 or 4 bytes (got %R)",
                          value.ptr());
             throw nb::python_error();
         }
@@ -167,17 +172,23 @@ void fill(const Buffer& self, nb::object value, nb::object stream) {
         width = bytes.size();
         if (width != 1 && width != 2 && width != 4)
             throw nb::value_error(
-                ("Buffer.fill: value must be 1, 2 or 4 bytes, not " + std::to_string(width)).c_str());
+                ("Buffer.fill: value must be 1, 2 or 4 bytes, not " + std::to_string(width))
+                    .c_str());
         std::memcpy(&pattern, bytes.data(), width);
     }
     if (self.size % width)
-        throw nb::value_error(("Buffer.fill: " + std::to_string(self.size) + " bytes are no multiple of " +
-                               std::to_string(width))
+        throw nb::value_error(("Buffer.fill: " + std::to_string(self.size) +
+                               " bytes are no multiple of " + std::to_string(width))
                                   .c_str());
-    const char* call = width == 1 ? "cuMemsetD8Async" : width == 2 ? "cuMemsetD16Async" : "cuMemsetD32Async";
+    const char* call = width == 1   ? "cuMemsetD8Async"
+                       : width == 2 ? "cuMemsetD16Async"
+                                    : "cuMemsetD32Async";
     in_order(order, call, self, [=, to = self.address, count = self.size / width](CUstream s) {
-        if (width == 1) return driver::table.cuMemsetD8Async(to, static_cast<unsigned char>(pattern), count, s);
-        if (width == 2) return driver::table.cuMemsetD16Async(to, static_cast<unsigned short>(pattern), count, s);
+        if (width == 1)
+            return driver::table.cuMemsetD8Async(to, static_cast<unsigned char>(pattern), count, s);
+        if (width == 2)
+            return driver::table.cuMemsetD16Async(to, static_cast<unsigned short>(pattern), count,
+                                                  s);
         return driver::table.cuMemsetD32Async(to, pattern, count, s);
     });
 }
@@ -186,7 +197,8 @@ void close(Buffer& self, nb::object stream) {
     if (self.closed) return;
     if (!stream.is_none()) {
         handles::StreamHandle order = stream_of(stream);
-        if (self.memory) handles::box_of<handles::DeviceMemoryBox>(self.memory).free_on = std::move(order);
+        if (self.memory)
+            handles::box_of<handles::DeviceMemoryBox>(self.memory).free_on = std::move(order);
     }
     self.closed = true;
     self.address = 0;
@@ -200,18 +212,23 @@ nb::object from_handle(nb::handle address, nb::handle size_object, nb::object ow
     std::size_t size = size_argument(size_object, "Buffer.from_handle: size");
     if (!value && size)
         throw nb::value_error(
-            ("Buffer.from_handle: there are no " + std::to_string(size) + " bytes at address 0").c_str());
+            ("Buffer.from_handle: there are no " + std::to_string(size) + " bytes at address 0")
+                .c_str());
     unsigned memory_type = 0, managed = 0;
     int device = -1;
     if (value) {
-        driver::check(driver::table.cuPointerGetAttribute(&memory_type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, value),
+        driver::check(driver::table.cuPointerGetAttribute(&memory_type,
+                                                          CU_POINTER_ATTRIBUTE_MEMORY_TYPE, value),
                       "cuPointerGetAttribute", [&] {
-                          return handles::describe("address", value) + " is neither device, pinned nor managed memory";
+                          return handles::describe("address", value) +
+                                 " is neither device, pinned nor managed memory";
                       });
-        driver::check(driver::table.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, value),
-                      "cuPointerGetAttribute");
+        driver::check(
+            driver::table.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, value),
+            "cuPointerGetAttribute");
         if (memory_type == CU_MEMORYTYPE_DEVICE && !managed)
-            driver::check(driver::table.cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, value),
+            driver::check(driver::table.cuPointerGetAttribute(
+                              &device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, value),
                           "cuPointerGetAttribute");
     }
     return make<Buffer>(Buffer{value, size, device, managed != 0, false, {}, std::move(owner)});
@@ -255,49 +272,76 @@ nb::object new_buffer(const handles::StreamHandle& stream, std::size_t size) {
 void bind_buffer(nb::module_& module) {
     auto type =
         nb::class_<Buffer>(module, "Buffer", nb::type_slots(slots), nb::is_weak_referenceable(),
-                           "A range of memory that kernels can use. Freed in stream order with its last reference.")
-            .def_static("from_handle", from_handle, nb::arg("ptr").none(), nb::arg("size").none(), nb::kw_only(),
-                        nb::arg("owner") = nb::none(),
-                        nb::sig("def from_handle(ptr: int, size: int, *, owner: object = None) -> Buffer"),
-                        "Wraps memory that somebody else owns; `owner` is kept alive. Raises CUDAError when the\n"
-                        "driver does not know the address.")
+                           "A range of memory that kernels can use. Freed in stream order with its "
+                           "last reference.")
+            .def_static(
+                "from_handle", from_handle, nb::arg("ptr").none(), nb::arg("size").none(),
+                nb::kw_only(), nb::arg("owner") = nb::none(),
+                nb::sig("def from_handle(ptr: int, size: int, *, owner: object = None) -> Buffer"),
+                "Wraps memory that somebody else owns; `owner` is kept alive. Raises CUDAError "
+                "when the\n"
+                "driver does not know the address.")
             .def("close", close, nb::arg("stream") = nb::none(),
                  nb::sig("def close(self, stream: object = None) -> None"),
-                 "Frees the memory in the order of `stream`, or of the stream that it was allocated on.")
+                 "Frees the memory in the order of `stream`, or of the stream that it was "
+                 "allocated on.")
             .def_prop_ro("is_closed", [](const Buffer& self) { return self.closed; })
-            .def_prop_ro("handle", [](const Buffer& self) { return self.address; }, "The address; 0 once closed.")
-            .def_prop_ro("size", [](const Buffer& self) { return self.size; }, "Bytes.")
-            .def_prop_ro("device_id", [](const Buffer& self) { return self.device; },
-                         "The device that the memory lies on; -1 for pinned and managed memory.")
+            .def_prop_ro(
+                "handle", [](const Buffer& self) { return self.address; },
+                "The address; 0 once closed.")
+            .def_prop_ro(
+                "size", [](const Buffer& self) { return self.size; }, "Bytes.")
+            .def_prop_ro(
+                "device_id", [](const Buffer& self) { return self.device; },
+                "The device that the memory lies on; -1 for pinned and managed memory.")
             .def_prop_ro("is_device_accessible", [](const Buffer&) { return true; })
-            .def_prop_ro("is_host_accessible", [](const Buffer& self) { return self.host_accessible(); })
+            .def_prop_ro("is_host_accessible",
+                         [](const Buffer& self) { return self.host_accessible(); })
             .def_prop_ro("is_managed", [](const Buffer& self) { return self.managed; })
-            .def_prop_ro("owner", [](const Buffer& self) { return self.owner; }, nb::sig("def owner(self) -> object"))
-            .def("copy_to", copy_to, nb::arg("dst") = nb::none(), nb::kw_only(), nb::arg("stream").none(),
+            .def_prop_ro(
+                "owner", [](const Buffer& self) { return self.owner; },
+                nb::sig("def owner(self) -> object"))
+            .def("copy_to", copy_to, nb::arg("dst") = nb::none(), nb::kw_only(),
+                 nb::arg("stream").none(),
                  nb::sig("def copy_to(self, dst: object = None, *, stream: object) -> Any"),
-                 "Copies to another Buffer, to a writable host object (buffer protocol), or to a new Buffer; answers\n"
-                 "the destination. Host memory that is not pinned is filled when the call returns.\n\n"
+                 "Copies to another Buffer, to a writable host object (buffer protocol), or to a "
+                 "new Buffer; answers\n"
+                 "the destination. Host memory that is not pinned is filled when the call "
+                 "returns.\n\n"
                  "Raises ValueError when the sizes differ.")
-            .def("copy_from", copy_from, nb::arg("src").none(), nb::kw_only(), nb::arg("stream").none(),
+            .def("copy_from", copy_from, nb::arg("src").none(), nb::kw_only(),
+                 nb::arg("stream").none(),
                  nb::sig("def copy_from(self, src: object, *, stream: object) -> None"),
-                 "Copies from another Buffer or from a host object (buffer protocol). Memory that is not pinned may\n"
+                 "Copies from another Buffer or from a host object (buffer protocol). Memory that "
+                 "is not pinned may\n"
                  "change when the call returns. Raises ValueError when the sizes differ.")
             .def("fill", fill, nb::arg("value").none(), nb::kw_only(), nb::arg("stream").none(),
                  nb::sig("def fill(self, value: int | bytes, *, stream: object) -> None"),
                  "Fills with a byte (0 .. 255) or with a pattern of 1, 2 or 4 bytes.")
             .def_prop_ro("__cuda_array_interface__", cuda_array_interface,
                          nb::sig("def __cuda_array_interface__(self) -> dict[str, Any]"))
-            .def("__dlpack__",
-                 [](const Buffer& self, nb::object stream, nb::object max_version, nb::object device, nb::object copy) {
-                     return export_dlpack(open(self), stream, max_version, device, copy);
-                 },
-                 nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
-                 nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none(),
-                 nb::sig("def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any"))
+            .def(
+                "__dlpack__",
+                [](const Buffer& self, nb::object stream, nb::object max_version, nb::object device,
+                   nb::object copy) {
+                    return export_dlpack(open(self), stream, max_version, device, copy);
+                },
+                nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
+                nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none(),
+                nb::sig("def __dlpack__(self, *, stream: int | None = None, max_version: "
+                        "tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, "
+                        "copy: bool | None = None) -> Any"))
             .def("__dlpack_device__", [](const Buffer& self) { return dlpack_device(open(self)); })
-            .def("__enter__", [](nb::object self) { open(*instance<Buffer>(self.ptr())); return self; }, nb::sig("def __enter__(self) -> Buffer"))
-            .def("__exit__", [](Buffer& self, nb::args) { close(self, nb::none()); },
-                 nb::sig("def __exit__(self, *args: object) -> None"))
+            .def(
+                "__enter__",
+                [](nb::object self) {
+                    open(*instance<Buffer>(self.ptr()));
+                    return self;
+                },
+                nb::sig("def __enter__(self) -> Buffer"))
+            .def(
+                "__exit__", [](Buffer& self, nb::args) { close(self, nb::none()); },
+                nb::sig("def __exit__(self, *args: object) -> None"))
             .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> str"))
             .def("__len__", [](const Buffer& self) { return self.size; })
             .def("__repr__", repr);

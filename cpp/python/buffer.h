@@ -29,5 +29,4 @@ struct Buffer {
 /// `size` bytes on the stream's device; 0 bytes have address 0.
 nb::object new_buffer(const handles::StreamHandle& stream, std::size_t size);
 
-
 } // namespace cudamod::python

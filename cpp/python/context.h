@@ -12,5 +12,4 @@ struct Context {
     int device;
 };
 
-
 } // namespace cudamod::python

@@ -8,8 +8,8 @@
 #include "handles/stream.h"
 #include "python/buffer.h"
 #include "python/context.h"
-#include "python/event.h"
 #include "python/error.h"
+#include "python/event.h"
 #include "python/gil_released.h"
 #include "python/integer_argument.h"
 #include "python/named_tuple.h"
@@ -43,7 +43,9 @@ std::map<int, nb::object>& devices() {
     return *instance;
 }
 
-std::string subject(int ordinal) { return "device " + std::to_string(ordinal); }
+std::string subject(int ordinal) {
+    return "device " + std::to_string(ordinal);
+}
 
 int attribute(int ordinal, CUdevice_attribute id) {
     int value = 0;
@@ -75,8 +77,8 @@ std::string uuid(const Device& self) {
 
 std::string pci_bus_id(const Device& self) {
     char text[32] = "";
-    driver::check(driver::table.cuDeviceGetPCIBusId(text, sizeof text, self.ordinal), "cuDeviceGetPCIBusId",
-                  [&] { return subject(self.ordinal); });
+    driver::check(driver::table.cuDeviceGetPCIBusId(text, sizeof text, self.ordinal),
+                  "cuDeviceGetPCIBusId", [&] { return subject(self.ordinal); });
     return text;
 }
 
@@ -109,12 +111,14 @@ nb::object set_current(const Device& self, nb::object context) {
         }
         if (given->device != self.ordinal)
             throw nb::value_error(("Device.set_current: the context lives on device " +
-                                   std::to_string(given->device) + ", not " + std::to_string(self.ordinal))
+                                   std::to_string(given->device) + ", not " +
+                                   std::to_string(self.ordinal))
                                       .c_str());
         wanted = given->raw;
     }
     CUcontext before = handles::current_context();
-    driver::check(driver::table.cuCtxSetCurrent(wanted), "cuCtxSetCurrent", [&] { return subject(self.ordinal); });
+    driver::check(driver::table.cuCtxSetCurrent(wanted), "cuCtxSetCurrent",
+                  [&] { return subject(self.ordinal); });
     if (context.is_none() || !before || before == wanted) return nb::none();
     return make<Context>(before, handles::device_of(before));
 }
@@ -132,7 +136,8 @@ void sync(const Device& self) {
 
 bool can_access_peer(const Device& self, nb::handle peer) {
     int other = ordinal_of(peer), answer = 0;
-    driver::check(driver::table.cuDeviceCanAccessPeer(&answer, self.ordinal, other), "cuDeviceCanAccessPeer",
+    driver::check(driver::table.cuDeviceCanAccessPeer(&answer, self.ordinal, other),
+                  "cuDeviceCanAccessPeer",
                   [&] { return subject(self.ordinal) + " and " + subject(other); });
     return answer;
 }
@@ -140,14 +145,16 @@ bool can_access_peer(const Device& self, nb::handle peer) {
 void check_stream(const Device& self, const Stream& stream, const char* call) {
     int runs_on = handles::box_of<handles::StreamBox>(open_handle(stream)).device;
     if (runs_on == self.ordinal) return;
-    throw nb::value_error(
-        (std::string(call) + ": the stream runs on " + subject(runs_on) + ", not " + subject(self.ordinal)).c_str());
+    throw nb::value_error((std::string(call) + ": the stream runs on " + subject(runs_on) +
+                           ", not " + subject(self.ordinal))
+                              .c_str());
 }
 
 nb::object create_stream(const Device& self, nb::object foreign, nb::object options) {
     begin_public_call();
     if (foreign.is_none()) return new_stream(self.ordinal, options);
-    if (!options.is_none()) throw nb::value_error("Device.create_stream: obj and options exclude each other");
+    if (!options.is_none())
+        throw nb::value_error("Device.create_stream: obj and options exclude each other");
     nb::object stream = stream_argument(foreign);
     check_stream(self, *instance<Stream>(stream.ptr()), "Device.create_stream");
     return stream;
@@ -172,14 +179,16 @@ nb::object allocate(const Device& self, nb::handle size_object, nb::object strea
 
 nb::list all_devices() {
     nb::list list;
-    for (int i = 0, count = handles::device_count(); i < count; ++i) list.append(device_object(i));
+    for (int i = 0, count = handles::device_count(); i < count; ++i)
+        list.append(device_object(i));
     return list;
 }
 
 PyObject* new_device(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"device_id", nullptr};
     PyObject* id = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Device", const_cast<char**>(names), &id)) return nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Device", const_cast<char**>(names), &id))
+        return nullptr;
     try {
         return device_object(ordinal_of(id)).release().ptr();
     } catch (...) {
@@ -195,19 +204,22 @@ PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(new_device)},
 int property(const DeviceProperties& self, const char* name) {
     for (const Attribute& known : kAttributes)
         if (std::strcmp(known.name, name) == 0) return attribute(self.ordinal, known.id);
-    throw nb::attribute_error(("DeviceProperties has no attribute '" + std::string(name) + "'").c_str());
+    throw nb::attribute_error(
+        ("DeviceProperties has no attribute '" + std::string(name) + "'").c_str());
 }
 
 nb::list property_names(const DeviceProperties&) {
     nb::list names;
-    for (const Attribute& known : kAttributes) names.append(known.name);
+    for (const Attribute& known : kAttributes)
+        names.append(known.name);
     return names;
 }
 
 constexpr const char* kPropertiesOrigin = "Use Device.properties.";
-PyType_Slot properties_slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kPropertiesOrigin>)},
-                                  {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
-                                  {0, nullptr}};
+PyType_Slot properties_slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(refuse_new<kPropertiesOrigin>)},
+    {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
+    {0, nullptr}};
 
 } // namespace
 
@@ -243,24 +255,29 @@ int ordinal_of(nb::handle device) {
     }
     int count = handles::device_count();
     if (overflow != 0 || value >= count) {
-        PyErr_Format(PyExc_ValueError, "device_id must be within [0, %d), got %S", count, index.ptr());
+        PyErr_Format(PyExc_ValueError, "device_id must be within [0, %d), got %S", count,
+                     index.ptr());
         throw nb::python_error();
     }
     return static_cast<int>(value);
 }
 
 void bind_device(nb::module_& module) {
-    compute_capability_type.define(module, "ComputeCapability", "Of Device.compute_capability: (9, 0) for sm_90.",
+    compute_capability_type.define(module, "ComputeCapability",
+                                   "Of Device.compute_capability: (9, 0) for sm_90.",
                                    {{"major", "the first number"}, {"minor", "the second number"}});
-    nb::class_<DeviceProperties>(module, "DeviceProperties", nb::type_slots(properties_slots),
-                                 "The driver's attributes of a device, by their names in lower case.")
+    nb::class_<DeviceProperties>(
+        module, "DeviceProperties", nb::type_slots(properties_slots),
+        "The driver's attributes of a device, by their names in lower case.")
         .def("__getattr__", property, nb::arg("name"))
         .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> str"))
         .def("__dir__", property_names, nb::sig("def __dir__(self) -> list[str]"));
     nb::class_<Device>(module, "Device", nb::type_slots(slots), nb::is_final(),
-                       "A device. `Device()` is the current one (0 when there is none), `Device(n)` the n-th; the\n"
+                       "A device. `Device()` is the current one (0 when there is none), "
+                       "`Device(n)` the n-th; the\n"
                        "same object each time. Raises ValueError when there is no such device.")
-        .def_static("get_all_devices", all_devices, nb::sig("def get_all_devices() -> list[Device]"))
+        .def_static("get_all_devices", all_devices,
+                    nb::sig("def get_all_devices() -> list[Device]"))
         .def_static("count", handles::device_count, "The number of devices.")
         .def_prop_ro("device_id", [](const Device& self) { return self.ordinal; })
         .def_prop_ro("name", name)
@@ -269,45 +286,60 @@ void bind_device(nb::module_& module) {
         .def_prop_ro("compute_capability", compute_capability,
                      nb::sig("def compute_capability(self) -> ComputeCapability"))
         .def_prop_ro("arch", arch, "The digits of the compute capability, such as '90'.")
-        .def_prop_ro("properties", [](const Device& self) { return make<DeviceProperties>(self.ordinal); },
-                     nb::sig("def properties(self) -> DeviceProperties"))
-        .def_prop_ro("context",
-                     [](const Device& self) { return make<Context>(handles::primary_context(self.ordinal), self.ordinal); },
-                     nb::sig("def context(self) -> Context"),
-                     "The primary context, which is retained from the first use to the end of the process.")
+        .def_prop_ro(
+            "properties", [](const Device& self) { return make<DeviceProperties>(self.ordinal); },
+            nb::sig("def properties(self) -> DeviceProperties"))
+        .def_prop_ro(
+            "context",
+            [](const Device& self) {
+                return make<Context>(handles::primary_context(self.ordinal), self.ordinal);
+            },
+            nb::sig("def context(self) -> Context"),
+            "The primary context, which is retained from the first use to the end of the process.")
         .def("set_current", set_current, nb::arg("ctx") = nb::none(),
              nb::sig("def set_current(self, ctx: Context | None = None) -> Context | None"),
-             "Makes the device's primary context, or `ctx`, current in the calling thread. With `ctx`, answers the\n"
+             "Makes the device's primary context, or `ctx`, current in the calling thread. With "
+             "`ctx`, answers the\n"
              "context that was current before.")
-        .def_prop_ro("default_stream", default_stream, nb::sig("def default_stream(self) -> Stream"),
+        .def_prop_ro("default_stream", default_stream,
+                     nb::sig("def default_stream(self) -> Stream"),
                      "The legacy default stream of this device.")
-        .def("create_stream", create_stream, nb::arg("obj") = nb::none(), nb::arg("options") = nb::none(),
-             nb::sig("def create_stream(self, obj: object = None, options: object = None) -> Stream"),
-             "A new stream with `options` (StreamOptions or a dict), or the one that `obj` stands for.")
+        .def("create_stream", create_stream, nb::arg("obj") = nb::none(),
+             nb::arg("options") = nb::none(),
+             nb::sig(
+                 "def create_stream(self, obj: object = None, options: object = None) -> Stream"),
+             "A new stream with `options` (StreamOptions or a dict), or the one that `obj` stands "
+             "for.")
         .def("create_event", create_event, nb::arg("options") = nb::none(),
              nb::sig("def create_event(self, options: object = None) -> Event"))
-        .def("allocate", allocate, nb::arg("size").none(), nb::kw_only(), nb::arg("stream") = nb::none(),
+        .def("allocate", allocate, nb::arg("size").none(), nb::kw_only(),
+             nb::arg("stream") = nb::none(),
              nb::sig("def allocate(self, size: int, *, stream: object = None) -> Buffer"),
-             "`size` bytes of device memory, in the order of `stream` (the default stream without one).\n\n"
+             "`size` bytes of device memory, in the order of `stream` (the default stream without "
+             "one).\n\n"
              "Raises CUDAError, which is a MemoryError too when memory is exhausted.")
         .def("sync", sync, "Waits for all work of the device's primary context.")
         .def("can_access_peer", can_access_peer, nb::arg("peer"),
              nb::sig("def can_access_peer(self, peer: Device | int) -> bool"))
         .def("__int__", [](const Device& self) { return self.ordinal; })
-        .def("__eq__",
-             [](const Device& self, nb::handle other) {
-                 const Device* o = instance<Device>(other.ptr());
-                 return o && o->ordinal == self.ordinal;
-             },
-             nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
+        .def(
+            "__eq__",
+            [](const Device& self, nb::handle other) {
+                const Device* o = instance<Device>(other.ptr());
+                return o && o->ordinal == self.ordinal;
+            },
+            nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
         .def("__hash__", [](const Device& self) { return self.ordinal; })
-        .def("__reduce__",
-             [](const Device& self) {
-                 return nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(nb::type<Device>().ptr())),
-                                       nb::make_tuple(self.ordinal));
-             },
-             nb::sig("def __reduce__(self) -> tuple[type[Device], tuple[int]]"))
-        .def("__repr__", [](const Device& self) { return "<Device " + std::to_string(self.ordinal) + ">"; });
+        .def(
+            "__reduce__",
+            [](const Device& self) {
+                return nb::make_tuple(
+                    nb::borrow(reinterpret_cast<PyObject*>(nb::type<Device>().ptr())),
+                    nb::make_tuple(self.ordinal));
+            },
+            nb::sig("def __reduce__(self) -> tuple[type[Device], tuple[int]]"))
+        .def("__repr__",
+             [](const Device& self) { return "<Device " + std::to_string(self.ordinal) + ">"; });
 }
 
 } // namespace cudamod::python

@@ -20,5 +20,4 @@ nb::object device_object(int ordinal);
 /// The ordinal that a `Device`, an int or None (the current device, else 0) stands for.
 int ordinal_of(nb::handle device);
 
-
 } // namespace cudamod::python

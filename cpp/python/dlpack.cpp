@@ -17,8 +17,8 @@ namespace {
 
 using namespace dlpack;
 
-/// A tensor of the buffer's bytes and what their memory lives by: closing the buffer doesn't take it from the
-/// consumer. `Managed` is one of DLPack's two.
+/// A tensor of the buffer's bytes and what their memory lives by: closing the buffer doesn't take
+/// it from the consumer. `Managed` is one of DLPack's two.
 template <class Managed>
 struct Export {
     Managed managed{};
@@ -68,7 +68,9 @@ nb::object capsule(const Buffer& buffer, const char* name, PyCapsule_Destructor 
 
 /// A capsule that nobody consumed still owns its tensor.
 void release_unused(PyObject* object) {
-    if (void* managed = PyCapsule_IsValid(object, "dltensor") ? PyCapsule_GetPointer(object, "dltensor") : nullptr)
+    if (void* managed = PyCapsule_IsValid(object, "dltensor")
+                            ? PyCapsule_GetPointer(object, "dltensor")
+                            : nullptr)
         Export<DLManagedTensor>::release(static_cast<DLManagedTensor*>(managed));
 }
 
@@ -85,14 +87,16 @@ void order(const Buffer& buffer, nb::handle stream) {
     if (!stream.is_none()) {
         if (stream.equal(nb::int_(-1))) return; // the consumer wants no synchronisation
         consumer = raw_argument(stream, "__dlpack__: stream");
-        if (consumer == 0) throw nb::value_error("__dlpack__: stream must be -1 or a positive handle, not 0");
+        if (consumer == 0)
+            throw nb::value_error("__dlpack__: stream must be -1 or a positive handle, not 0");
     }
     if (!buffer.memory) return;
-    const handles::StreamBox& producer =
-        handles::box_of<handles::StreamBox>(handles::box_of<handles::DeviceMemoryBox>(buffer.memory).free_on);
+    const handles::StreamBox& producer = handles::box_of<handles::StreamBox>(
+        handles::box_of<handles::DeviceMemoryBox>(buffer.memory).free_on);
     if (reinterpret_cast<std::uintptr_t>(producer.raw) == consumer) return;
     handles::ContextScope scope(producer.context);
-    handles::EventHandle event = handles::create_event(producer.context, producer.device, CU_EVENT_DISABLE_TIMING);
+    handles::EventHandle event =
+        handles::create_event(producer.context, producer.device, CU_EVENT_DISABLE_TIMING);
     driver::check(driver::table.cuEventRecord(*event, producer.raw), "cuEventRecord", "__dlpack__");
     driver::check(driver::table.cuStreamWaitEvent(reinterpret_cast<CUstream>(consumer), *event, 0),
                   "cuStreamWaitEvent", "__dlpack__");
@@ -105,20 +109,21 @@ std::pair<int, int> dlpack_device(const Buffer& buffer) {
     return {buffer.managed ? kDLCUDAManaged : kDLCUDAHost, 0};
 }
 
-nb::object export_dlpack(const Buffer& buffer, nb::handle stream, nb::handle max_version, nb::handle device,
-                         nb::handle copy) {
-    if (!copy.is_none() && nb::bool_(copy)) throw nb::buffer_error("__dlpack__: copy=True is not supported");
+nb::object export_dlpack(const Buffer& buffer, nb::handle stream, nb::handle max_version,
+                         nb::handle device, nb::handle copy) {
+    if (!copy.is_none() && nb::bool_(copy))
+        throw nb::buffer_error("__dlpack__: copy=True is not supported");
     if (!device.is_none()) {
         auto [type, id] = dlpack_device(buffer);
         if (!device.equal(nb::make_tuple(type, id)))
             throw nb::buffer_error("__dlpack__: the buffer can't be moved to another device");
     }
-    bool versioned =
-        !max_version.is_none() && int_argument(nb::object(max_version[0]), "__dlpack__: max_version[0]") >= 1;
+    bool versioned = !max_version.is_none() &&
+                     int_argument(nb::object(max_version[0]), "__dlpack__: max_version[0]") >= 1;
     order(buffer, stream);
-    return versioned
-               ? capsule<DLManagedTensorVersioned>(buffer, "dltensor_versioned", release_unused_versioned)
-               : capsule<DLManagedTensor>(buffer, "dltensor", release_unused);
+    return versioned ? capsule<DLManagedTensorVersioned>(buffer, "dltensor_versioned",
+                                                         release_unused_versioned)
+                     : capsule<DLManagedTensor>(buffer, "dltensor", release_unused);
 }
 
 } // namespace cudamod::python

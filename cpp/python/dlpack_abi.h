@@ -2,7 +2,8 @@
 
 #include <cstdint>
 
-/// The parts of DLPack's ABI (1.x) that are read or written here, under the specification's own names.
+/// The parts of DLPack's ABI (1.x) that are read or written here, under the specification's own
+/// names.
 namespace cudamod::python::dlpack {
 
 constexpr std::int32_t kDLCUDA = 2, kDLCUDAHost = 3, kDLCUDAManaged = 13;

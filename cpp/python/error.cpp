@@ -60,7 +60,9 @@ PyObject* class_of(nb::exception_type type) noexcept {
 
 } // namespace
 
-PyObject* warning_class() noexcept { return warning ? warning : PyExc_RuntimeWarning; }
+PyObject* warning_class() noexcept {
+    return warning ? warning : PyExc_RuntimeWarning;
+}
 
 void set_python_error(const driver::DriverError& error) noexcept {
     set_from(make_driver_error, error.what(), error.what(), static_cast<int>(error.status),
@@ -129,7 +131,8 @@ void bind_error(nb::module_& module) {
         },
         nb::sig("def set_error_factories(driver_error: typing.Callable[..., BaseException], "
                 "not_found: typing.Callable[..., BaseException], warning: type[Warning]) -> None"),
-        "Set the callables that build the exceptions of failed driver calls, and the class of warnings.");
+        "Set the callables that build the exceptions of failed driver calls, and the class of "
+        "warnings.");
     module.def(
         "raise_status",
         [](int status, const char* call, const std::string& subject) {

@@ -60,15 +60,17 @@ float milliseconds_since(const Event& self, const Event& earlier) {
     handles::EventHandle end = open_handle(self), start = open_handle(earlier);
     for (const Event* event : {&self, &earlier})
         if (!event->timing)
-            throw std::runtime_error("Event 0x" + subject(event->handle).substr(8) +
-                                     " has no timing; create both with EventOptions(timing_enabled=True)");
+            throw std::runtime_error(
+                "Event 0x" + subject(event->handle).substr(8) +
+                " has no timing; create both with EventOptions(timing_enabled=True)");
     float milliseconds = 0;
     CUresult status = driver::table.cuEventElapsedTime(&milliseconds, *start, *end);
     driver::check(status, "cuEventElapsedTime", [&] {
         return subject(start) + " to " + subject(end) +
                (status == CUDA_ERROR_NOT_READY ? "; work before them has not finished: sync first"
-                : status == CUDA_ERROR_INVALID_HANDLE ? "; both must have been recorded, on one device"
-                                                      : "");
+                : status == CUDA_ERROR_INVALID_HANDLE
+                    ? "; both must have been recorded, on one device"
+                    : "");
     });
     return milliseconds;
 }
@@ -76,7 +78,8 @@ float milliseconds_since(const Event& self, const Event& earlier) {
 std::string repr(const Event& self) {
     if (!self.handle) return "<Event closed>";
     char text[48];
-    std::snprintf(text, sizeof text, "<Event handle=0x%llx>", static_cast<unsigned long long>(raw(self)));
+    std::snprintf(text, sizeof text, "<Event handle=0x%llx>",
+                  static_cast<unsigned long long>(raw(self)));
     return text;
 }
 
@@ -92,38 +95,49 @@ nb::object new_event(CUcontext context, int device, nb::handle options) {
     check_options(options, "EventOptions", {"timing_enabled", "blocking_sync"});
     bool timing = nb::cast<bool>(nb::bool_(option(options, "timing_enabled", nb::bool_(false))));
     bool blocking = nb::cast<bool>(nb::bool_(option(options, "blocking_sync", nb::bool_(false))));
-    unsigned flags = (timing ? 0 : CU_EVENT_DISABLE_TIMING) | (blocking ? CU_EVENT_BLOCKING_SYNC : 0);
+    unsigned flags =
+        (timing ? 0 : CU_EVENT_DISABLE_TIMING) | (blocking ? CU_EVENT_BLOCKING_SYNC : 0);
     return make<Event>(handles::create_event(context, device, flags), timing, blocking);
 }
 
 void bind_event(nb::module_& module) {
-    nb::class_<Event>(module, "Event", nb::type_slots(slots), nb::is_weak_referenceable(),
-                      "A point in a stream. `later - earlier` is the time between two, in milliseconds.")
-        .def("close", [](Event& self) { self.handle.reset(); }, "Refuses use from now on.")
+    nb::class_<Event>(
+        module, "Event", nb::type_slots(slots), nb::is_weak_referenceable(),
+        "A point in a stream. `later - earlier` is the time between two, in milliseconds.")
+        .def(
+            "close", [](Event& self) { self.handle.reset(); }, "Refuses use from now on.")
         .def_prop_ro("is_closed", [](const Event& self) { return !self.handle; })
         .def_prop_ro("handle", raw, "The CUevent as an int; 0 once closed.")
         .def_prop_ro("is_timing_enabled", [](const Event& self) { return self.timing; })
         .def_prop_ro("is_blocking_sync", [](const Event& self) { return self.blocking_sync; })
         .def_prop_ro("is_done", is_done, "Whether everything before the event has run.")
-        .def_prop_ro("device", [](const Event& self) { return device_object(handles::box_of<handles::EventBox>(open_handle(self)).device); },
-                     nb::sig("def device(self) -> Device"))
-        .def_prop_ro("context",
-                     [](const Event& self) {
-                         const auto& box = handles::box_of<handles::EventBox>(open_handle(self));
-                         return make<Context>(box.context, box.device);
-                     },
-                     nb::sig("def context(self) -> Context"))
+        .def_prop_ro(
+            "device",
+            [](const Event& self) {
+                return device_object(handles::box_of<handles::EventBox>(open_handle(self)).device);
+            },
+            nb::sig("def device(self) -> Device"))
+        .def_prop_ro(
+            "context",
+            [](const Event& self) {
+                const auto& box = handles::box_of<handles::EventBox>(open_handle(self));
+                return make<Context>(box.context, box.device);
+            },
+            nb::sig("def context(self) -> Context"))
         .def("sync", sync, "Waits for the event.")
         .def("__sub__", milliseconds_since, nb::is_operator(), nb::arg("earlier"),
              nb::sig("def __sub__(self, earlier: Event, /) -> float"),
-             "Milliseconds from `earlier` to this event (cuEventElapsedTime). Raises RuntimeError when one has no\n"
+             "Milliseconds from `earlier` to this event (cuEventElapsedTime). Raises RuntimeError "
+             "when one has no\n"
              "timing, CUDAError when one was not recorded or has not finished.")
-        .def("__eq__",
-             [](const Event& self, nb::handle other) {
-                 const Event* o = instance<Event>(other.ptr());
-                 return o && (o == &self || (self.handle && o->handle && *self.handle == *o->handle));
-             },
-             nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
+        .def(
+            "__eq__",
+            [](const Event& self, nb::handle other) {
+                const Event* o = instance<Event>(other.ptr());
+                return o &&
+                       (o == &self || (self.handle && o->handle && *self.handle == *o->handle));
+            },
+            nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
         .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> str"))
         .def("__hash__", [](const Event& self) { return self.hash; })
         .def("__repr__", repr);

@@ -28,5 +28,4 @@ const handles::EventHandle& open_handle(const Event& event);
 /// A new event with the options of an EventOptions, a dict or None.
 nb::object new_event(CUcontext context, int device, nb::handle options);
 
-
 } // namespace cudamod::python

@@ -37,6 +37,8 @@ GilManner gil_manner(nb::handle name) {
     throw nb::python_error();
 }
 
-const char* name_of(GilManner manner) { return manner == GilManner::Hold ? "hold" : "release"; }
+const char* name_of(GilManner manner) {
+    return manner == GilManner::Hold ? "hold" : "release";
+}
 
 } // namespace cudamod::python

@@ -15,14 +15,15 @@ inline bool finalizing() {
 #endif
 }
 
-/// Takes the interpreter lock back. A daemon thread that comes back while the interpreter finalises never gets
-/// it: before 3.14 Python ends such a thread by unwinding its stack, which in C++ ends in std::terminate; here it
-/// sleeps until the process is gone, as it does in 3.14.
+/// Takes the interpreter lock back. A daemon thread that comes back while the interpreter finalises
+/// never gets it: before 3.14 Python ends such a thread by unwinding its stack, which in C++ ends
+/// in std::terminate; here it sleeps until the process is gone, as it does in 3.14.
 inline void take_gil(PyThreadState* state) noexcept {
     try {
         PyEval_RestoreThread(state);
     } catch (...) {
-        for (;;) pause();
+        for (;;)
+            pause();
     }
 }
 

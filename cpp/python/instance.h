@@ -10,8 +10,8 @@ namespace cudamod::python {
 
 namespace nb = nanobind;
 
-/// A new Python object of a bound class with its C++ value inside it, built in one step: nobody ever sees it
-/// without a value.
+/// A new Python object of a bound class with its C++ value inside it, built in one step: nobody
+/// ever sees it without a value.
 template <class T, class... Args>
 nb::object make(Args&&... args) {
     nb::object object = nb::inst_alloc(nb::type<T>());
@@ -51,7 +51,8 @@ T* instance_or_exact(PyObject* object) {
     return instance<T>(object);
 }
 
-/// `tp_new` and `tp_init` of a class that Python code can't instantiate: no half-built object exists, not by
+/// `tp_new` and `tp_init` of a class that Python code can't instantiate: no half-built object
+/// exists, not by
 /// `__new__` either. `how` says where its objects come from.
 template <const char* const& how>
 PyObject* refuse_new(PyTypeObject* type, PyObject*, PyObject*) {
@@ -61,13 +62,16 @@ PyObject* refuse_new(PyTypeObject* type, PyObject*, PyObject*) {
     return nullptr;
 }
 
-/// `__reduce__` of a class whose objects belong to this process: without it pickle's oldest protocols write
-/// what can't be read again.
+/// `__reduce__` of a class whose objects belong to this process: without it pickle's oldest
+/// protocols write what can't be read again.
 inline nb::object refuse_pickling(nb::handle self) {
-    PyErr_Format(PyExc_TypeError, "cannot pickle '%s' object: it belongs to this process", Py_TYPE(self.ptr())->tp_name);
+    PyErr_Format(PyExc_TypeError, "cannot pickle '%s' object: it belongs to this process",
+                 Py_TYPE(self.ptr())->tp_name);
     throw nb::python_error();
 }
 
-inline int ignore_init(PyObject*, PyObject*, PyObject*) { return 0; }
+inline int ignore_init(PyObject*, PyObject*, PyObject*) {
+    return 0;
+}
 
 } // namespace cudamod::python

@@ -12,8 +12,8 @@ namespace cudamod::python {
 
 static_assert(PyLong_SHIFT == 30, "64 bits are read as up to three digits of 30 bits");
 
-/// Magnitude and sign of an int of at most 64 bits, read from its digits: the public calls cost more than the
-/// whole packing. False when it is larger.
+/// Magnitude and sign of an int of at most 64 bits, read from its digits: the public calls cost
+/// more than the whole packing. False when it is larger.
 inline bool read_long(PyObject* object, std::uint64_t& magnitude, bool& negative) {
 #if PY_VERSION_HEX >= 0x030C0000
     const auto& value = reinterpret_cast<PyLongObject*>(object)->long_value;

@@ -19,7 +19,8 @@ struct Integer {
 
 Integer integer(nb::handle value, const char* what) {
     if (PyBool_Check(value.ptr()) || !PyIndex_Check(value.ptr())) {
-        PyErr_Format(PyExc_TypeError, "%s must be an int, not %s", what, Py_TYPE(value.ptr())->tp_name);
+        PyErr_Format(PyExc_TypeError, "%s must be an int, not %s", what,
+                     Py_TYPE(value.ptr())->tp_name);
         throw nb::python_error();
     }
     Integer read{nb::steal(PyNumber_Index(value.ptr()))};
@@ -38,7 +39,8 @@ Integer integer(nb::handle value, const char* what) {
 std::uint64_t raw_argument(nb::handle value, const char* what) {
     Integer read = integer(value, what);
     if (read.fits && !read.negative) return read.magnitude;
-    PyErr_Format(PyExc_OverflowError, "%s must be in 0 .. 2**64 - 1, not %S", what, read.object.ptr());
+    PyErr_Format(PyExc_OverflowError, "%s must be in 0 .. 2**64 - 1, not %S", what,
+                 read.object.ptr());
     throw nb::python_error();
 }
 
@@ -48,7 +50,8 @@ std::size_t size_argument(nb::handle value, const char* what) {
     if (read.negative)
         PyErr_Format(PyExc_ValueError, "%s must be >= 0, not %S", what, read.object.ptr());
     else
-        PyErr_Format(PyExc_OverflowError, "%s must be below 2**64, not %S", what, read.object.ptr());
+        PyErr_Format(PyExc_OverflowError, "%s must be below 2**64, not %S", what,
+                     read.object.ptr());
     throw nb::python_error();
 }
 

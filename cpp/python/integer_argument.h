@@ -7,8 +7,8 @@
 
 namespace cudamod::python {
 
-/// Integer arguments of public calls: anything with `__index__`, but no bool. `what` names call and argument in
-/// the errors ("Device.allocate: size"). All throw TypeError for what is no integer.
+/// Integer arguments of public calls: anything with `__index__`, but no bool. `what` names call and
+/// argument in the errors ("Device.allocate: size"). All throw TypeError for what is no integer.
 
 /// A raw handle or an address. Throws OverflowError outside 0 .. 2**64 - 1.
 std::uint64_t raw_argument(nanobind::handle value, const char* what);

@@ -37,7 +37,9 @@ PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)}
                        {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
                        {0, nullptr}};
 
-std::uintptr_t raw(const Kernel& self) { return reinterpret_cast<std::uintptr_t>(self.shared->raw()); }
+std::uintptr_t raw(const Kernel& self) {
+    return reinterpret_cast<std::uintptr_t>(self.shared->raw());
+}
 
 /// The parameters as the driver tells them in the current context.
 const launch::Layout& layout_of(const Kernel& self) {
@@ -60,7 +62,8 @@ nb::list arguments_info(const Kernel& self) {
 
 nb::object attributes(Kernel& self) {
     if (!self.attributes.is_valid())
-        self.attributes = make<KernelAttributes>(self.shared, std::make_shared<AttributeCache>(), -1);
+        self.attributes =
+            make<KernelAttributes>(self.shared, std::make_shared<AttributeCache>(), -1);
     return self.attributes;
 }
 
@@ -69,16 +72,19 @@ nb::object occupancy(Kernel& self) {
     return self.occupancy;
 }
 
-nb::object bind(const Kernel& self, nb::object config, nb::object stream, nb::object signature, nb::object gil) {
+nb::object bind(const Kernel& self, nb::object config, nb::object stream, nb::object signature,
+                nb::object gil) {
     begin_public_call();
     if (!nb::isinstance<LaunchConfig>(config)) {
-        PyErr_Format(PyExc_TypeError, "Kernel.bind: config must be a LaunchConfig, not %s", Py_TYPE(config.ptr())->tp_name);
+        PyErr_Format(PyExc_TypeError, "Kernel.bind: config must be a LaunchConfig, not %s",
+                     Py_TYPE(config.ptr())->tp_name);
         throw nb::python_error();
     }
     nb::object on = stream_argument(stream);
-    CUcontext context = handles::box_of<handles::StreamBox>(open_handle(*instance<Stream>(on.ptr()))).context;
-    return make_launcher(self.shared, layout_for(self.shared, signature, context), std::move(config), std::move(on),
-                         gil_manner(gil));
+    CUcontext context =
+        handles::box_of<handles::StreamBox>(open_handle(*instance<Stream>(on.ptr()))).context;
+    return make_launcher(self.shared, layout_for(self.shared, signature, context),
+                         std::move(config), std::move(on), gil_manner(gil));
 }
 
 void load(const Kernel& self, nb::object where) {
@@ -89,8 +95,9 @@ void load(const Kernel& self, nb::object where) {
     else if (const Stream* stream = instance<Stream>(where.ptr()))
         context = handles::box_of<handles::StreamBox>(open_handle(*stream)).context;
     else
-        context = where.is_none() && handles::current_context() ? handles::current_context()
-                                                                 : handles::primary_context(ordinal_of(where));
+        context = where.is_none() && handles::current_context()
+                      ? handles::current_context()
+                      : handles::primary_context(ordinal_of(where));
     std::shared_ptr<const launch::Kernel> kernel = self.shared;
     GilReleased unlocked;
     kernel->load(context);
@@ -98,7 +105,8 @@ void load(const Kernel& self, nb::object where) {
 
 std::uintptr_t handle_argument(nb::handle handle) {
     if (!PyLong_Check(handle.ptr()) || PyBool_Check(handle.ptr())) {
-        PyErr_Format(PyExc_TypeError, "handle must be an integer, got %s", Py_TYPE(handle.ptr())->tp_name);
+        PyErr_Format(PyExc_TypeError, "handle must be an integer, got %s",
+                     Py_TYPE(handle.ptr())->tp_name);
         throw nb::python_error();
     }
     unsigned long long value = PyLong_AsUnsignedLongLong(handle.ptr());
@@ -121,69 +129,94 @@ nb::object from_handle(nb::handle handle, nb::object object_code) {
     const auto& box = handles::box_of<handles::KernelBox>(kernel);
     if (library && box.library && box.library != library &&
         PyErr_WarnEx(PyExc_UserWarning,
-                     "The library from the provided ObjectCode does not match the library associated with this kernel.",
+                     "The library from the provided ObjectCode does not match the library "
+                     "associated with this kernel.",
                      1) < 0)
         throw nb::python_error();
-    return make<Kernel>(std::make_shared<const launch::Kernel>(std::move(kernel), launch::infer_types(box.name, nullptr)));
+    return make<Kernel>(std::make_shared<const launch::Kernel>(
+        std::move(kernel), launch::infer_types(box.name, nullptr)));
 }
 
 std::string repr(const Kernel& self) {
     char text[48];
-    std::snprintf(text, sizeof text, "<Kernel handle=0x%llx name='", static_cast<unsigned long long>(raw(self)));
+    std::snprintf(text, sizeof text, "<Kernel handle=0x%llx name='",
+                  static_cast<unsigned long long>(raw(self)));
     return text + self.shared->name() + "'>";
 }
 
 } // namespace
 
-std::shared_ptr<const launch::Layout> layout_for(const std::shared_ptr<const launch::Kernel>& kernel,
-                                                 nb::handle signature, CUcontext context) {
+std::shared_ptr<const launch::Layout>
+layout_for(const std::shared_ptr<const launch::Kernel>& kernel, nb::handle signature,
+           CUcontext context) {
     if (signature.is_none()) // the kernel's own lives as long as the kernel
         return {kernel, &kernel->layout(context)};
-    return std::make_shared<const launch::Layout>(kernel->layout_by(signature_types(signature), context));
+    return std::make_shared<const launch::Layout>(
+        kernel->layout_by(signature_types(signature), context));
 }
 
 void bind_kernel(nb::module_& module) {
     parameter_info.define(module, "ParamInfo", "Where a parameter lies in the parameter block.",
                           {{"offset", "in bytes"}, {"size", "in bytes"}});
     auto type =
-        nb::class_<Kernel>(module, "Kernel", nb::type_slots(slots), nb::is_weak_referenceable(),
-                           "A kernel of an ObjectCode, which it keeps loaded. Shareable between threads.")
-            .def_static("from_handle", from_handle, nb::arg("handle").none(), nb::arg("mod") = nb::none(),
+        nb::class_<Kernel>(
+            module, "Kernel", nb::type_slots(slots), nb::is_weak_referenceable(),
+            "A kernel of an ObjectCode, which it keeps loaded. Shareable between threads.")
+            .def_static("from_handle", from_handle, nb::arg("handle").none(),
+                        nb::arg("mod") = nb::none(),
                         nb::sig("def from_handle(handle: int, mod: object = None) -> Kernel"),
-                        "Wraps a CUkernel that somebody else loaded (`mod`, an ObjectCode, is kept loaded), or finds our\n"
+                        "Wraps a CUkernel that somebody else loaded (`mod`, an ObjectCode, is kept "
+                        "loaded), or finds our\n"
                         "own kernel and its library again. The value itself can't be checked.\n\n"
-                        "Raises TypeError for anything but an int, ValueError for 0, OverflowError beyond 64 bits.")
+                        "Raises TypeError for anything but an int, ValueError for 0, OverflowError "
+                        "beyond 64 bits.")
             .def_prop_ro("handle", raw, "The CUkernel as an int.")
-            .def_prop_ro("name", [](const Kernel& self) { return self.shared->name(); }, "The (mangled) name.")
-            .def_prop_ro("attributes", attributes, nb::sig("def attributes(self) -> KernelAttributes"))
+            .def_prop_ro(
+                "name", [](const Kernel& self) { return self.shared->name(); },
+                "The (mangled) name.")
+            .def_prop_ro("attributes", attributes,
+                         nb::sig("def attributes(self) -> KernelAttributes"))
             .def_prop_ro("occupancy", occupancy, nb::sig("def occupancy(self) -> KernelOccupancy"))
-            .def_prop_ro("num_arguments", [](const Kernel& self) { return layout_of(self).parameters.size(); },
-                         "The number of parameters. Raises CUDAError when no context is current.")
-            .def_prop_ro("arguments_info", arguments_info, nb::sig("def arguments_info(self) -> list[ParamInfo]"),
+            .def_prop_ro(
+                "num_arguments",
+                [](const Kernel& self) { return layout_of(self).parameters.size(); },
+                "The number of parameters. Raises CUDAError when no context is current.")
+            .def_prop_ro("arguments_info", arguments_info,
+                         nb::sig("def arguments_info(self) -> list[ParamInfo]"),
                          "Offset and size of each parameter within the parameter block, in bytes.")
-            .def_prop_ro("signature", [](const Kernel& self) { return signature_text(layout_of(self)); },
-                         "The types of the parameters, as `bind` takes them; None when only their sizes are known.")
-            .def("bind", bind,
-                 nb::arg("config").none(), nb::arg("stream").none(), nb::kw_only(), nb::arg("signature") = nb::none(),
-                 nb::arg("gil") = nb::none(),
-                 nb::sig("def bind(self, config: LaunchConfig, stream: object, *, signature: str | Sequence[Any] | None = None, gil: Literal['release', 'hold'] | None = None) -> Launcher"),
+            .def_prop_ro(
+                "signature", [](const Kernel& self) { return signature_text(layout_of(self)); },
+                "The types of the parameters, as `bind` takes them; None when only their sizes are "
+                "known.")
+            .def("bind", bind, nb::arg("config").none(), nb::arg("stream").none(), nb::kw_only(),
+                 nb::arg("signature") = nb::none(), nb::arg("gil") = nb::none(),
+                 nb::sig("def bind(self, config: LaunchConfig, stream: object, *, signature: str | "
+                         "Sequence[Any] | None = None, gil: Literal['release', 'hold'] | None = "
+                         "None) -> Launcher"),
                  "A callable that launches the kernel with its arguments.\n\n"
-                 "`signature` gives the types of the parameters where image and name don't tell them: a text such as\n"
-                 "'f32, ptr, u64', or a sequence of such names, NumPy dtypes and ctypes types. `gil='hold'` keeps the\n"
+                 "`signature` gives the types of the parameters where image and name don't tell "
+                 "them: a text such as\n"
+                 "'f32, ptr, u64', or a sequence of such names, NumPy dtypes and ctypes types. "
+                 "`gil='hold'` keeps the\n"
                  "interpreter lock during the driver call.\n\n"
-                 "Raises ValueError for a signature that contradicts the kernel, for more dynamic shared memory than\n"
+                 "Raises ValueError for a signature that contradicts the kernel, for more dynamic "
+                 "shared memory than\n"
                  "the device allows, and for a cooperative grid that can't run at once.")
             .def("load", load, nb::arg("context") = nb::none(),
-                 nb::sig("def load(self, context: Context | Stream | Device | int | None = None) -> None"),
-                 "Makes the kernel resident in a context (the current one without any), so that no launch has to load\n"
+                 nb::sig("def load(self, context: Context | Stream | Device | int | None = None) "
+                         "-> None"),
+                 "Makes the kernel resident in a context (the current one without any), so that no "
+                 "launch has to load\n"
                  "it: a first launch inside a capture, or behind a kernel that does not end.")
-            .def("__eq__",
-                 [](const Kernel& self, nb::handle other) {
-                     const Kernel* o = instance<Kernel>(other.ptr());
-                     return o && raw(*o) == raw(self);
-                 },
-                 nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
-            .def("__hash__", [](const Kernel& self) { return std::hash<std::uintptr_t>()(raw(self)); })
+            .def(
+                "__eq__",
+                [](const Kernel& self, nb::handle other) {
+                    const Kernel* o = instance<Kernel>(other.ptr());
+                    return o && raw(*o) == raw(self);
+                },
+                nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
+            .def("__hash__",
+                 [](const Kernel& self) { return std::hash<std::uintptr_t>()(raw(self)); })
             .def("__repr__", repr);
     Kernel::python_type = reinterpret_cast<PyTypeObject*>(type.ptr());
 }

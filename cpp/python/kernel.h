@@ -17,5 +17,4 @@ struct Kernel {
     static PyTypeObject* python_type;
 };
 
-
 } // namespace cudamod::python

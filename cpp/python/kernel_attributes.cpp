@@ -24,14 +24,19 @@ struct Named {
 constexpr Named kNamed[] = {
     {"max_threads_per_block", CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, false,
      "The largest block that the kernel can be launched with."},
-    {"shared_size_bytes", CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, false, "Static shared memory per block, in bytes."},
-    {"const_size_bytes", CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES, false, "User constant memory, in bytes."},
-    {"local_size_bytes", CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, false, "Local memory per thread, in bytes."},
+    {"shared_size_bytes", CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, false,
+     "Static shared memory per block, in bytes."},
+    {"const_size_bytes", CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES, false,
+     "User constant memory, in bytes."},
+    {"local_size_bytes", CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, false,
+     "Local memory per thread, in bytes."},
     {"num_regs", CU_FUNC_ATTRIBUTE_NUM_REGS, false, "Registers per thread."},
-    {"ptx_version", CU_FUNC_ATTRIBUTE_PTX_VERSION, false, "The architecture of the PTX: 10 * major + minor."},
+    {"ptx_version", CU_FUNC_ATTRIBUTE_PTX_VERSION, false,
+     "The architecture of the PTX: 10 * major + minor."},
     {"binary_version", CU_FUNC_ATTRIBUTE_BINARY_VERSION, false,
      "The architecture of the machine code: 10 * major + minor."},
-    {"cache_mode_ca", CU_FUNC_ATTRIBUTE_CACHE_MODE_CA, true, "Whether global loads are cached in L1 (--dlcm=ca)."},
+    {"cache_mode_ca", CU_FUNC_ATTRIBUTE_CACHE_MODE_CA, true,
+     "Whether global loads are cached in L1 (--dlcm=ca)."},
     {"max_dynamic_shared_size_bytes", CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, false,
      "The most dynamic shared memory that a launch may ask for now, in bytes."},
     {"preferred_shared_memory_carveout", CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, false,
@@ -46,8 +51,8 @@ constexpr Named kNamed[] = {
      "Compile-time cluster dimension z in blocks; 0 for none."},
     {"non_portable_cluster_size_allowed", CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, true,
      "Whether a launch may use a cluster size that not every device has."},
-    {"cluster_scheduling_policy_preference", CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, false,
-     "A CUclusterSchedulingPolicy."},
+    {"cluster_scheduling_policy_preference", CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
+     false, "A CUclusterSchedulingPolicy."},
 };
 
 bool is_settable(CUfunction_attribute attribute) {
@@ -103,24 +108,35 @@ int AttributeCache::read(const launch::Kernel& kernel, CUfunction_attribute attr
 void bind_kernel_attributes(nb::module_& module) {
     auto type = nb::class_<KernelAttributes>(
         module, "KernelAttributes", nb::type_slots(slots), nb::is_weak_referenceable(),
-        "What the driver knows of a kernel on the current device, or on another: `attributes[device]`.\n"
+        "What the driver knows of a kernel on the current device, or on another: "
+        "`attributes[device]`.\n"
         "Every read raises CUDAError when the kernel can't be loaded there.");
     for (const Named& named : kNamed) {
         CUfunction_attribute id = named.id;
         if (named.is_bool)
-            type.def_prop_ro(named.name, [id](const KernelAttributes& self) { return self.cache->read(*self.kernel, id, device_of(self)) != 0; },
-                             named.meaning);
+            type.def_prop_ro(
+                named.name,
+                [id](const KernelAttributes& self) {
+                    return self.cache->read(*self.kernel, id, device_of(self)) != 0;
+                },
+                named.meaning);
         else
-            type.def_prop_ro(named.name, [id](const KernelAttributes& self) { return self.cache->read(*self.kernel, id, device_of(self)); },
-                             named.meaning);
+            type.def_prop_ro(
+                named.name,
+                [id](const KernelAttributes& self) {
+                    return self.cache->read(*self.kernel, id, device_of(self));
+                },
+                named.meaning);
     }
-    type.def("__getitem__",
-             [](const KernelAttributes& self, nb::handle device) {
-                 begin_public_call();
-                 return make<KernelAttributes>(self.kernel, self.cache, ordinal_of(device));
-             },
-             nb::arg("device"), nb::sig("def __getitem__(self, device: Device | int, /) -> KernelAttributes"),
-             "The attributes on another device. Raises ValueError when there is no such device.")
+    type.def(
+            "__getitem__",
+            [](const KernelAttributes& self, nb::handle device) {
+                begin_public_call();
+                return make<KernelAttributes>(self.kernel, self.cache, ordinal_of(device));
+            },
+            nb::arg("device"),
+            nb::sig("def __getitem__(self, device: Device | int, /) -> KernelAttributes"),
+            "The attributes on another device. Raises ValueError when there is no such device.")
         .def("__repr__", [](const KernelAttributes& self) {
             return "<KernelAttributes kernel='" + self.kernel->name() + "' device=" +
                    (self.device < 0 ? std::string("current") : std::to_string(self.device)) + ">";

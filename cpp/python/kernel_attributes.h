@@ -30,12 +30,12 @@ class AttributeCache {
     std::atomic<PerDevice*> first_{nullptr}; // that of device 0, which mostly is the only one
 };
 
-/// Python's `KernelAttributes`: the driver's figures of a kernel on one device, or on whichever is current.
+/// Python's `KernelAttributes`: the driver's figures of a kernel on one device, or on whichever is
+/// current.
 struct KernelAttributes {
     std::shared_ptr<const launch::Kernel> kernel;
     std::shared_ptr<AttributeCache> cache;
     int device; // -1: the current one at each read
 };
-
 
 } // namespace cudamod::python

@@ -12,5 +12,4 @@ struct KernelOccupancy {
     std::shared_ptr<const launch::Kernel> kernel;
 };
 
-
 } // namespace cudamod::python

@@ -23,7 +23,9 @@ using launch::Dim3;
                               .c_str());
 }
 
-bool is_integer(nb::handle value) { return PyIndex_Check(value.ptr()) && !PySequence_Check(value.ptr()); }
+bool is_integer(nb::handle value) {
+    return PyIndex_Check(value.ptr()) && !PySequence_Check(value.ptr());
+}
 
 unsigned dimension(nb::handle value, nb::handle whole, const char* what) {
     nb::object index = nb::steal(PyNumber_Index(value.ptr()));
@@ -37,14 +39,17 @@ unsigned dimension(nb::handle value, nb::handle whole, const char* what) {
         throw nb::python_error();
     }
     if (!fits || magnitude > std::numeric_limits<unsigned>::max()) {
-        PyErr_Format(PyExc_OverflowError, "LaunchConfig.%s: %s does not fit into the driver's 32-bit dimensions", what,
+        PyErr_Format(PyExc_OverflowError,
+                     "LaunchConfig.%s: %s does not fit into the driver's 32-bit dimensions", what,
                      text_of(index.ptr()).c_str());
         throw nb::python_error();
     }
     return static_cast<unsigned>(magnitude);
 }
 
-nb::tuple tuple_of(const Dim3& d) { return nb::make_tuple(d.x, d.y, d.z); }
+nb::tuple tuple_of(const Dim3& d) {
+    return nb::make_tuple(d.x, d.y, d.z);
+}
 
 nb::object cluster_of(const LaunchConfig& self) {
     if (!self.shape().cluster) return nb::none();
@@ -52,12 +57,15 @@ nb::object cluster_of(const LaunchConfig& self) {
 }
 
 PyObject* new_launch_config(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-    static const char* names[] = {"grid", "cluster", "block", "shmem_size", "is_cooperative",
-                                  "programmatic_stream_serialization", nullptr};
+    static const char* names[] = {"grid",           "cluster",
+                                  "block",          "shmem_size",
+                                  "is_cooperative", "programmatic_stream_serialization",
+                                  nullptr};
     PyObject *grid = Py_None, *cluster = Py_None, *block = Py_None, *shmem_size = Py_None;
     int cooperative = 0, serialization = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOOpp:LaunchConfig", const_cast<char**>(names), &grid, &cluster,
-                                     &block, &shmem_size, &cooperative, &serialization))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOOpp:LaunchConfig",
+                                     const_cast<char**>(names), &grid, &cluster, &block,
+                                     &shmem_size, &cooperative, &serialization))
         return nullptr;
     try {
         launch::Shape shape;
@@ -81,7 +89,9 @@ PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(new_launch_config)},
 std::size_t hash(const LaunchConfig& self) {
     const launch::Shape& shape = self.shape();
     std::size_t value = 17;
-    auto mix = [&](std::uint64_t part) { value = value * 1000003 ^ std::hash<std::uint64_t>()(part); };
+    auto mix = [&](std::uint64_t part) {
+        value = value * 1000003 ^ std::hash<std::uint64_t>()(part);
+    };
     for (const Dim3& d : {shape.grid, shape.block, shape.cluster.value_or(Dim3{0, 0, 0})}) {
         mix(d.x);
         mix(d.y);
@@ -95,8 +105,8 @@ std::size_t hash(const LaunchConfig& self) {
 nb::tuple reduce(const LaunchConfig& self) {
     const launch::Shape& shape = self.shape();
     return nb::make_tuple(nb::type<LaunchConfig>(),
-                          nb::make_tuple(tuple_of(shape.grid), cluster_of(self), tuple_of(shape.block),
-                                         shape.shmem_size, shape.cooperative,
+                          nb::make_tuple(tuple_of(shape.grid), cluster_of(self),
+                                         tuple_of(shape.block), shape.shmem_size, shape.cooperative,
                                          shape.programmatic_stream_serialization));
 }
 
@@ -104,9 +114,11 @@ std::string repr(const LaunchConfig& self) {
     const launch::Shape& shape = self.shape();
     auto truth = [](bool value) { return value ? "True" : "False"; };
     return "LaunchConfig(grid=" + shape.grid.text() +
-           ", cluster=" + (shape.cluster ? shape.cluster->text() : "None") + ", block=" + shape.block.text() +
-           ", shmem_size=" + std::to_string(shape.shmem_size) + ", is_cooperative=" + truth(shape.cooperative) +
-           ", programmatic_stream_serialization=" + truth(shape.programmatic_stream_serialization) + ")";
+           ", cluster=" + (shape.cluster ? shape.cluster->text() : "None") +
+           ", block=" + shape.block.text() + ", shmem_size=" + std::to_string(shape.shmem_size) +
+           ", is_cooperative=" + truth(shape.cooperative) +
+           ", programmatic_stream_serialization=" + truth(shape.programmatic_stream_serialization) +
+           ")";
 }
 
 } // namespace
@@ -118,7 +130,8 @@ Dim3 dimensions(nb::handle value, const char* what) {
         return result;
     }
     if (!PyTuple_Check(value.ptr()))
-        refuse_dimensions(what, nb::cast<std::string>(nb::repr(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr()))))));
+        refuse_dimensions(what, nb::cast<std::string>(nb::repr(nb::handle(
+                                    reinterpret_cast<PyObject*>(Py_TYPE(value.ptr()))))));
     Py_ssize_t length = PyTuple_GET_SIZE(value.ptr());
     if (length > 3) refuse_dimensions(what, "tuple with length " + std::to_string(length));
     unsigned* axes[] = {&result.x, &result.y, &result.z};
@@ -133,7 +146,8 @@ Dim3 dimensions(nb::handle value, const char* what) {
 unsigned shared_bytes(nb::handle value) {
     if (value.is_none()) return 0;
     if (!is_integer(value)) {
-        PyErr_Format(PyExc_TypeError, "LaunchConfig.shmem_size must be an int or None, not %s", Py_TYPE(value.ptr())->tp_name);
+        PyErr_Format(PyExc_TypeError, "LaunchConfig.shmem_size must be an int or None, not %s",
+                     Py_TYPE(value.ptr())->tp_name);
         throw nb::python_error();
     }
     nb::object index = nb::steal(PyNumber_Index(value.ptr()));
@@ -142,11 +156,13 @@ unsigned shared_bytes(nb::handle value) {
     bool negative = false;
     bool fits = read_long(index.ptr(), magnitude, negative);
     if (negative) {
-        PyErr_Format(PyExc_ValueError, "LaunchConfig.shmem_size must be >= 0 (got %s)", text_of(index.ptr()).c_str());
+        PyErr_Format(PyExc_ValueError, "LaunchConfig.shmem_size must be >= 0 (got %s)",
+                     text_of(index.ptr()).c_str());
         throw nb::python_error();
     }
     if (!fits || magnitude > std::uint64_t{std::numeric_limits<int>::max()}) {
-        PyErr_Format(PyExc_OverflowError, "LaunchConfig.shmem_size: %s bytes exceed 2**31 - 1", text_of(index.ptr()).c_str());
+        PyErr_Format(PyExc_OverflowError, "LaunchConfig.shmem_size: %s bytes exceed 2**31 - 1",
+                     text_of(index.ptr()).c_str());
         throw nb::python_error();
     }
     return static_cast<unsigned>(magnitude);
@@ -158,25 +174,35 @@ void bind_launch_config(nb::module_& module) {
         "How a kernel is launched: an immutable value.\n\n"
         "    LaunchConfig(grid, cluster=None, block, shmem_size=None, is_cooperative=False,\n"
         "                 programmatic_stream_serialization=False)\n\n"
-        "`grid`, `block` and `cluster` are an int or a tuple of up to three, each at least 1. With a cluster the\n"
-        "grid counts clusters, else blocks. `shmem_size` is dynamic shared memory in bytes per block.\n\n"
-        "Raises ValueError for a bad dimension or size, OverflowError for one that the driver can't take.")
-        .def_prop_ro("grid", [](const LaunchConfig& self) { return tuple_of(self.shape().grid); },
-                     nb::sig("def grid(self) -> tuple[int, int, int]"))
-        .def_prop_ro("cluster", cluster_of, nb::sig("def cluster(self) -> tuple[int, int, int] | None"))
-        .def_prop_ro("block", [](const LaunchConfig& self) { return tuple_of(self.shape().block); },
-                     nb::sig("def block(self) -> tuple[int, int, int]"))
-        .def_prop_ro("shmem_size", [](const LaunchConfig& self) { return self.shape().shmem_size; },
-                     "Dynamic shared memory in bytes per block.")
-        .def_prop_ro("is_cooperative", [](const LaunchConfig& self) { return self.shape().cooperative; })
-        .def_prop_ro("programmatic_stream_serialization",
-                     [](const LaunchConfig& self) { return self.shape().programmatic_stream_serialization; })
-        .def("__eq__",
-             [](const LaunchConfig& self, nb::handle other) {
-                 const LaunchConfig* o = instance<LaunchConfig>(other.ptr());
-                 return o && o->shape() == self.shape();
-             },
-             nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
+        "`grid`, `block` and `cluster` are an int or a tuple of up to three, each at least 1. With "
+        "a cluster the\n"
+        "grid counts clusters, else blocks. `shmem_size` is dynamic shared memory in bytes per "
+        "block.\n\n"
+        "Raises ValueError for a bad dimension or size, OverflowError for one that the driver "
+        "can't take.")
+        .def_prop_ro(
+            "grid", [](const LaunchConfig& self) { return tuple_of(self.shape().grid); },
+            nb::sig("def grid(self) -> tuple[int, int, int]"))
+        .def_prop_ro("cluster", cluster_of,
+                     nb::sig("def cluster(self) -> tuple[int, int, int] | None"))
+        .def_prop_ro(
+            "block", [](const LaunchConfig& self) { return tuple_of(self.shape().block); },
+            nb::sig("def block(self) -> tuple[int, int, int]"))
+        .def_prop_ro(
+            "shmem_size", [](const LaunchConfig& self) { return self.shape().shmem_size; },
+            "Dynamic shared memory in bytes per block.")
+        .def_prop_ro("is_cooperative",
+                     [](const LaunchConfig& self) { return self.shape().cooperative; })
+        .def_prop_ro(
+            "programmatic_stream_serialization",
+            [](const LaunchConfig& self) { return self.shape().programmatic_stream_serialization; })
+        .def(
+            "__eq__",
+            [](const LaunchConfig& self, nb::handle other) {
+                const LaunchConfig* o = instance<LaunchConfig>(other.ptr());
+                return o && o->shape() == self.shape();
+            },
+            nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
         .def("__hash__", hash)
         .def("__reduce__", reduce, nb::sig("def __reduce__(self) -> tuple[Any, ...]"))
         .def("__repr__", repr);

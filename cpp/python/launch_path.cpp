@@ -17,7 +17,8 @@ int limit(int device, CUdevice_attribute attribute) {
     return value;
 }
 
-/// What is wrong with a configuration that the driver refused, in terms of the limits that it exceeds.
+/// What is wrong with a configuration that the driver refused, in terms of the limits that it
+/// exceeds.
 std::string explain(const LaunchParts& parts) {
     const launch::Shape& shape = parts.config.shape();
     int device = parts.stream.device;
@@ -34,23 +35,25 @@ std::string explain(const LaunchParts& parts) {
                          {"grid y", shape.grid.y * cluster.y, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y},
                          {"grid z", shape.grid.z * cluster.z, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z}};
     for (const Axis& axis : axes)
-        if (int most = limit(device, axis.attribute); most > 0 && axis.value > static_cast<unsigned>(most))
-            return std::string(axis.name) + " = " + std::to_string(axis.value) + " exceeds the device's limit of " +
-                   std::to_string(most);
+        if (int most = limit(device, axis.attribute);
+            most > 0 && axis.value > static_cast<unsigned>(most))
+            return std::string(axis.name) + " = " + std::to_string(axis.value) +
+                   " exceeds the device's limit of " + std::to_string(most);
     int threads = 0;
-    if (driver::table.cuKernelGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, parts.kernel.raw(), device) ==
-            CUDA_SUCCESS &&
+    if (driver::table.cuKernelGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+                                           parts.kernel.raw(), device) == CUDA_SUCCESS &&
         shape.block.product() > static_cast<std::uint64_t>(threads))
         return "block " + shape.block.text() + " = " + std::to_string(shape.block.product()) +
                " threads exceeds the kernel's limit of " + std::to_string(threads);
     if (shape.cluster && limit(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) < 9)
         return "thread block clusters need compute capability 9.0";
     if (cluster.product() > 8)
-        return "a cluster of more than 8 blocks needs the kernel's attribute non_portable_cluster_size_allowed";
+        return "a cluster of more than 8 blocks needs the kernel's attribute "
+               "non_portable_cluster_size_allowed";
     int width = 0;
     if (!shape.cluster &&
-        driver::table.cuKernelGetAttribute(&width, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, parts.kernel.raw(), device) ==
-            CUDA_SUCCESS &&
+        driver::table.cuKernelGetAttribute(&width, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
+                                           parts.kernel.raw(), device) == CUDA_SUCCESS &&
         width > 1 && shape.grid.x % static_cast<unsigned>(width))
         return "the kernel was compiled for clusters of width " + std::to_string(width) +
                ", of which grid x = " + std::to_string(shape.grid.x) + " is no multiple";
@@ -62,8 +65,8 @@ std::string explain(const LaunchParts& parts) {
 } // namespace
 
 PyObject* wrong_count(const launch::Kernel& kernel, std::size_t wanted, std::size_t given) {
-    PyErr_Format(PyExc_TypeError, "kernel '%s' takes %zu argument%s, got %zu", kernel.name().c_str(), wanted,
-                 wanted == 1 ? "" : "s", given);
+    PyErr_Format(PyExc_TypeError, "kernel '%s' takes %zu argument%s, got %zu",
+                 kernel.name().c_str(), wanted, wanted == 1 ? "" : "s", given);
     return nullptr;
 }
 
@@ -72,10 +75,11 @@ PyObject* launch_failed(CUresult status, const LaunchParts& parts) {
         // Asking for limits below may fail too and say so; the launch's own words are taken first.
         std::string said = driver::take_log(status);
         const launch::Shape& shape = parts.config.shape();
-        std::string subject = "kernel '" + parts.kernel.name() + "', grid " + shape.grid.text() + ", block " +
-                              shape.block.text();
+        std::string subject = "kernel '" + parts.kernel.name() + "', grid " + shape.grid.text() +
+                              ", block " + shape.block.text();
         if (shape.cluster) subject += ", cluster " + shape.cluster->text();
-        if (shape.shmem_size) subject += ", " + std::to_string(shape.shmem_size) + " bytes of dynamic shared memory";
+        if (shape.shmem_size)
+            subject += ", " + std::to_string(shape.shmem_size) + " bytes of dynamic shared memory";
         if (std::string why = explain(parts); !why.empty()) subject += ": " + why;
         driver::raise(status, "cuLaunchKernelEx", std::move(subject), std::move(said));
     } catch (...) {
@@ -86,7 +90,8 @@ PyObject* launch_failed(CUresult status, const LaunchParts& parts) {
 
 PyObject* keep_in_capture(const LaunchParts& parts) {
     try {
-        if (parts.kernel.library()) handles::retain_in_capture(parts.stream.raw, parts.kernel.library());
+        if (parts.kernel.library())
+            handles::retain_in_capture(parts.stream.raw, parts.kernel.library());
         return Py_None;
     } catch (...) {
         set_python_error();

@@ -15,7 +15,8 @@ namespace cudamod::python {
 /// Whether a launch lets the interpreter lock go around the driver call.
 enum class GilManner : unsigned char { Release, Hold };
 
-/// Everything that a launch needs; each part is kept alive by the caller for the length of the call.
+/// Everything that a launch needs; each part is kept alive by the caller for the length of the
+/// call.
 struct LaunchParts {
     const launch::Kernel& kernel;
     const launch::Layout& layout;
@@ -30,7 +31,8 @@ PyObject* wrong_count(const launch::Kernel& kernel, std::size_t wanted, std::siz
 /// Turns a failed launch into its error, which names the kernel and says which limit was exceeded.
 PyObject* launch_failed(CUresult status, const LaunchParts& parts);
 
-/// Makes the graph under capture keep the kernel's library; null with an error set, else None (borrowed).
+/// Makes the graph under capture keep the kernel's library; null with an error set, else None
+/// (borrowed).
 PyObject* keep_in_capture(const LaunchParts& parts);
 
 struct CallDriver {
@@ -49,8 +51,8 @@ constexpr std::size_t kStackBytes = 4096, kStackArguments = 256;
 
 /// Packs the arguments and launches. New reference to None, or null with an error set.
 template <class Call = CallDriver>
-inline PyObject* launch_with(const LaunchParts& parts, PyObject* const* arguments, std::size_t count,
-                             Call&& call_driver = {}) {
+inline PyObject* launch_with(const LaunchParts& parts, PyObject* const* arguments,
+                             std::size_t count, Call&& call_driver = {}) {
     const launch::Layout& layout = parts.layout;
     if (count != layout.parameters.size()) [[unlikely]]
         return wrong_count(parts.kernel, layout.parameters.size(), count);

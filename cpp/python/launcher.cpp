@@ -36,15 +36,16 @@ struct Bound {
 };
 
 struct Launcher {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
+    PyObject_HEAD vectorcallfunc vectorcall;
     PyObject* weak_references;
     Bound bound;
 };
 
 PyTypeObject* launcher_type = nullptr;
 
-Bound& bound_of(PyObject* self) { return reinterpret_cast<Launcher*>(self)->bound; }
+Bound& bound_of(PyObject* self) {
+    return reinterpret_cast<Launcher*>(self)->bound;
+}
 
 PyObject* stream_closed(const launch::Kernel& kernel) {
     PyErr_Format(PyExc_RuntimeError, "kernel '%s': Stream has been closed", kernel.name().c_str());
@@ -52,7 +53,8 @@ PyObject* stream_closed(const launch::Kernel& kernel) {
 }
 
 /// A call that overrides the stream or parts of the configuration by keyword.
-PyObject* call_with_keywords(const Bound& bound, PyObject* const* arguments, std::size_t count, PyObject* names) {
+PyObject* call_with_keywords(const Bound& bound, PyObject* const* arguments, std::size_t count,
+                             PyObject* names) {
     try {
         launch::Shape shape = bound.config->shape();
         nb::object stream_object = bound.stream_object;
@@ -73,7 +75,8 @@ PyObject* call_with_keywords(const Bound& bound, PyObject* const* arguments, std
                 shape.shmem_size = shared_bytes(value);
             else {
                 PyErr_Format(PyExc_TypeError,
-                             "kernel '%s': unexpected keyword argument %R (known: stream, grid, block, shmem_size)",
+                             "kernel '%s': unexpected keyword argument %R (known: stream, grid, "
+                             "block, shmem_size)",
                              bound.kernel->name().c_str(), name);
                 return nullptr;
             }
@@ -83,8 +86,9 @@ PyObject* call_with_keywords(const Bound& bound, PyObject* const* arguments, std
         if (reshaped || box.device != bound.box->device) make_ready(*bound.kernel, shape, box);
         std::optional<LaunchConfig> config;
         if (reshaped) config.emplace(shape);
-        return launch_with({*bound.kernel, *bound.layout, reshaped ? *config : *bound.config, box, bound.gil}, arguments,
-                           count);
+        return launch_with(
+            {*bound.kernel, *bound.layout, reshaped ? *config : *bound.config, box, bound.gil},
+            arguments, count);
     } catch (...) {
         set_python_error();
         return nullptr;
@@ -97,7 +101,8 @@ PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t nargsf, P
     if (names && PyTuple_GET_SIZE(names)) return call_with_keywords(bound, arguments, count, names);
     if (!bound.stream->handle) [[unlikely]]
         return stream_closed(*bound.kernel);
-    return launch_with({*bound.kernel, *bound.layout, *bound.config, *bound.box, bound.gil}, arguments, count);
+    return launch_with({*bound.kernel, *bound.layout, *bound.config, *bound.box, bound.gil},
+                       arguments, count);
 }
 
 void deallocate(PyObject* self) {
@@ -110,14 +115,16 @@ void deallocate(PyObject* self) {
 }
 
 PyObject* refuse(PyTypeObject*, PyObject*, PyObject*) {
-    PyErr_SetString(PyExc_RuntimeError, "Launcher objects cannot be instantiated directly. Use Kernel.bind.");
+    PyErr_SetString(PyExc_RuntimeError,
+                    "Launcher objects cannot be instantiated directly. Use Kernel.bind.");
     return nullptr;
 }
 
 PyObject* on(PyObject* self, PyObject* stream) {
     try {
         const Bound& bound = bound_of(self);
-        return make_launcher(bound.kernel, bound.layout, bound.config_object, stream_argument(stream), bound.gil)
+        return make_launcher(bound.kernel, bound.layout, bound.config_object,
+                             stream_argument(stream), bound.gil)
             .release()
             .ptr();
     } catch (...) {
@@ -126,15 +133,19 @@ PyObject* on(PyObject* self, PyObject* stream) {
     }
 }
 
-/// The floor of every comparison: the driver call alone, in a C loop, with the arguments packed once.
+/// The floor of every comparison: the driver call alone, in a C loop, with the arguments packed
+/// once.
 PyObject* time_driver_call(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
     if (count < 2 || Py_TYPE(arguments[0]) != launcher_type || !PyLong_Check(arguments[1])) {
-        PyErr_SetString(PyExc_TypeError, "time_driver_call() takes a Launcher, a number of launches and arguments");
+        PyErr_SetString(PyExc_TypeError,
+                        "time_driver_call() takes a Launcher, a number of launches and arguments");
         return nullptr;
     }
     long launches = PyLong_AsLong(arguments[1]);
     if (launches < 1) {
-        if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "the number of launches must be >= 1 (got %ld)", launches);
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_ValueError, "the number of launches must be >= 1 (got %ld)",
+                         launches);
         return nullptr;
     }
     const Bound& bound = bound_of(arguments[0]);
@@ -150,8 +161,9 @@ PyObject* time_driver_call(PyObject*, PyObject* const* arguments, Py_ssize_t cou
         elapsed = std::chrono::steady_clock::now() - begin;
         return status;
     };
-    PyObject* done = launch_with({*bound.kernel, *bound.layout, *bound.config, *bound.box, bound.gil}, arguments + 2,
-                                 static_cast<std::size_t>(count - 2), repeat);
+    PyObject* done =
+        launch_with({*bound.kernel, *bound.layout, *bound.config, *bound.box, bound.gil},
+                    arguments + 2, static_cast<std::size_t>(count - 2), repeat);
     if (!done) return nullptr;
     Py_DECREF(done);
     return PyFloat_FromDouble(static_cast<double>(elapsed.count()) / static_cast<double>(launches));
@@ -166,9 +178,15 @@ PyObject* get_kernel(PyObject* self, void*) {
     }
 }
 
-PyObject* get_config(PyObject* self, void*) { return nb::object(bound_of(self).config_object).release().ptr(); }
-PyObject* get_stream(PyObject* self, void*) { return nb::object(bound_of(self).stream_object).release().ptr(); }
-PyObject* get_gil(PyObject* self, void*) { return PyUnicode_FromString(name_of(bound_of(self).gil)); }
+PyObject* get_config(PyObject* self, void*) {
+    return nb::object(bound_of(self).config_object).release().ptr();
+}
+PyObject* get_stream(PyObject* self, void*) {
+    return nb::object(bound_of(self).stream_object).release().ptr();
+}
+PyObject* get_gil(PyObject* self, void*) {
+    return PyUnicode_FromString(name_of(bound_of(self).gil));
+}
 PyObject* get_signature(PyObject* self, void*) {
     std::optional<std::string> text = signature_text(*bound_of(self).layout);
     if (!text) Py_RETURN_NONE;
@@ -177,8 +195,9 @@ PyObject* get_signature(PyObject* self, void*) {
 
 PyObject* repr(PyObject* self) {
     const Bound& bound = bound_of(self);
-    return PyUnicode_FromFormat("<Launcher kernel='%s' config=%R stream=%R gil='%s'>", bound.kernel->name().c_str(),
-                                bound.config_object.ptr(), bound.stream_object.ptr(), name_of(bound.gil));
+    return PyUnicode_FromFormat("<Launcher kernel='%s' config=%R stream=%R gil='%s'>",
+                                bound.kernel->name().c_str(), bound.config_object.ptr(),
+                                bound.stream_object.ptr(), name_of(bound.gil));
 }
 
 PyMethodDef methods[] = {
@@ -190,7 +209,8 @@ PyGetSetDef properties[] = {
     {"config", get_config, nullptr, "The LaunchConfig.", nullptr},
     {"stream", get_stream, nullptr, "The Stream.", nullptr},
     {"gil", get_gil, nullptr, "'release' or 'hold'.", nullptr},
-    {"signature", get_signature, nullptr, "The types of the parameters, as bind takes them; None when only sizes are known.", nullptr},
+    {"signature", get_signature, nullptr,
+     "The types of the parameters, as bind takes them; None when only sizes are known.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 PyMemberDef members[] = {
@@ -198,12 +218,14 @@ PyMemberDef members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Launcher, weak_references), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr},
 };
-const char* const kDoc =
-    "A kernel bound to a configuration and a stream. Calling it with the kernel's arguments launches it, at the\n"
-    "cost of the driver call; the keywords stream, grid, block and shmem_size override for one call. Shareable\n"
-    "between threads.\n\n"
-    "Raises TypeError for a wrong number or kind of arguments, OverflowError for a number out of range, RuntimeError\n"
-    "for a closed stream or buffer, CUDAError when the driver refuses.";
+const char* const kDoc = "A kernel bound to a configuration and a stream. Calling it with the "
+                         "kernel's arguments launches it, at the\n"
+                         "cost of the driver call; the keywords stream, grid, block and shmem_size "
+                         "override for one call. Shareable\n"
+                         "between threads.\n\n"
+                         "Raises TypeError for a wrong number or kind of arguments, OverflowError "
+                         "for a number out of range, RuntimeError\n"
+                         "for a closed stream or buffer, CUDAError when the driver refuses.";
 PyType_Slot slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(refuse)},
     {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
@@ -215,19 +237,23 @@ PyType_Slot slots[] = {
     {Py_tp_doc, const_cast<char*>(kDoc)},
     {0, nullptr},
 };
-PyType_Spec spec = {"cudamod._core.Launcher", sizeof(Launcher), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+PyType_Spec spec = {"cudamod._core.Launcher", sizeof(Launcher), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, slots};
 
 /// cuda.core's call: launch(stream, config, kernel, *arguments).
 PyObject* launch_function(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
     if (count < 3) {
-        PyErr_Format(PyExc_TypeError, "launch() takes a stream, a config, a kernel and its arguments, got %zd", count);
+        PyErr_Format(PyExc_TypeError,
+                     "launch() takes a stream, a config, a kernel and its arguments, got %zd",
+                     count);
         return nullptr;
     }
     const LaunchConfig* config = instance_or_exact<LaunchConfig>(arguments[1]);
     const Kernel* kernel = instance_or_exact<Kernel>(arguments[2]);
     if (!config || !kernel) {
-        PyErr_Format(PyExc_TypeError, "launch(): %s must be a %s, not %s", config ? "kernel" : "config",
-                     config ? "Kernel" : "LaunchConfig", Py_TYPE(arguments[config ? 2 : 1])->tp_name);
+        PyErr_Format(PyExc_TypeError, "launch(): %s must be a %s, not %s",
+                     config ? "kernel" : "config", config ? "Kernel" : "LaunchConfig",
+                     Py_TYPE(arguments[config ? 2 : 1])->tp_name);
         return nullptr;
     }
     try {
@@ -243,8 +269,8 @@ PyObject* launch_function(PyObject*, PyObject* const* arguments, Py_ssize_t coun
         const launch::Kernel& shared = *kernel->shared;
         const launch::Shape& shape = config->shape();
         if (shape.shmem_size | shape.cooperative) make_ready(shared, shape, box);
-        return launch_with({shared, shared.layout(box.context), *config, box, default_gil_manner()}, arguments + 3,
-                           static_cast<std::size_t>(count - 3));
+        return launch_with({shared, shared.layout(box.context), *config, box, default_gil_manner()},
+                           arguments + 3, static_cast<std::size_t>(count - 3));
     } catch (...) {
         set_python_error();
         return nullptr;
@@ -252,23 +278,29 @@ PyObject* launch_function(PyObject*, PyObject* const* arguments, Py_ssize_t coun
 }
 
 PyMethodDef launch_definition = {
-    "launch", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(launch_function)), METH_FASTCALL,
+    "launch", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(launch_function)),
+    METH_FASTCALL,
     "launch(stream, config, kernel, *arguments)\n--\n\n"
-    "Launches a kernel. `stream` is a Stream or an object with __cuda_stream__. Nothing is retained: the memory\n"
+    "Launches a kernel. `stream` is a Stream or an object with __cuda_stream__. Nothing is "
+    "retained: the memory\n"
     "must live until the stream has run.\n\n"
-    "Raises TypeError for a wrong number or kind of arguments, OverflowError for a number out of range,\n"
+    "Raises TypeError for a wrong number or kind of arguments, OverflowError for a number out of "
+    "range,\n"
     "RuntimeError for a closed object, CUDAError when the driver refuses."};
 
 PyMethodDef time_driver_call_definition = {
-    "time_driver_call", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(time_driver_call)), METH_FASTCALL,
+    "time_driver_call",
+    reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(time_driver_call)), METH_FASTCALL,
     "time_driver_call(launcher, launches, *arguments)\n--\n\n"
-    "Nanoseconds of one driver call that launches what the launcher would, the mean of a C loop: the floor that\n"
+    "Nanoseconds of one driver call that launches what the launcher would, the mean of a C loop: "
+    "the floor that\n"
     "launches from Python are compared with."};
 
 } // namespace
 
-nb::object make_launcher(std::shared_ptr<const launch::Kernel> kernel, std::shared_ptr<const launch::Layout> layout,
-                         nb::object config, nb::object stream, GilManner gil) {
+nb::object make_launcher(std::shared_ptr<const launch::Kernel> kernel,
+                         std::shared_ptr<const launch::Layout> layout, nb::object config,
+                         nb::object stream, GilManner gil) {
     const LaunchConfig* native = instance<LaunchConfig>(config.ptr());
     const Stream* on_stream = instance<Stream>(stream.ptr());
     handles::StreamHandle handle = open_handle(*on_stream);
@@ -278,33 +310,46 @@ nb::object make_launcher(std::shared_ptr<const launch::Kernel> kernel, std::shar
     if (!launcher) throw nb::python_error();
     launcher->vectorcall = call;
     launcher->weak_references = nullptr;
-    new (&launcher->bound) Bound{std::move(kernel), std::move(layout), std::move(config), std::move(stream),
-                                 native, on_stream, std::move(handle), box, gil};
+    new (&launcher->bound) Bound{std::move(kernel),
+                                 std::move(layout),
+                                 std::move(config),
+                                 std::move(stream),
+                                 native,
+                                 on_stream,
+                                 std::move(handle),
+                                 box,
+                                 gil};
     return nb::steal(reinterpret_cast<PyObject*>(launcher));
 }
 
-void make_ready(const launch::Kernel& kernel, const launch::Shape& shape, const handles::StreamBox& stream) {
+void make_ready(const launch::Kernel& kernel, const launch::Shape& shape,
+                const handles::StreamBox& stream) {
     if (shape.shmem_size) kernel.allow_dynamic_shared(stream.device, shape.shmem_size);
     if (!shape.cooperative) return;
     // A block that is too large is for the launch to refuse: it says which limit is exceeded.
     std::uint64_t threads = shape.block.product();
-    if (threads > static_cast<unsigned>(kernel.attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, stream.device)))
+    if (threads > static_cast<unsigned>(
+                      kernel.attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, stream.device)))
         return;
     handles::ContextScope scope(stream.context);
     int blocks = 0, multiprocessors = 0;
     driver::check(driver::table.cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                      &blocks, reinterpret_cast<CUfunction>(kernel.raw()), static_cast<int>(threads),
-                      shape.shmem_size),
-                  "cuOccupancyMaxActiveBlocksPerMultiprocessor", [&] { return "kernel '" + kernel.name() + "'"; });
-    driver::check(driver::table.cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, stream.device),
+                      &blocks, reinterpret_cast<CUfunction>(kernel.raw()),
+                      static_cast<int>(threads), shape.shmem_size),
+                  "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+                  [&] { return "kernel '" + kernel.name() + "'"; });
+    driver::check(driver::table.cuDeviceGetAttribute(
+                      &multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, stream.device),
                   "cuDeviceGetAttribute", "multiprocessor count");
-    std::uint64_t most = std::uint64_t{static_cast<unsigned>(blocks)} * static_cast<unsigned>(multiprocessors);
+    std::uint64_t most =
+        std::uint64_t{static_cast<unsigned>(blocks)} * static_cast<unsigned>(multiprocessors);
     std::uint64_t asked = shape.grid.product() * shape.cluster.value_or(launch::Dim3{}).product();
     if (asked > most)
-        throw std::invalid_argument("kernel '" + kernel.name() + "': the specified grid size (" +
-                                    std::to_string(shape.grid.x) + " * " + std::to_string(shape.grid.y) + " * " +
-                                    std::to_string(shape.grid.z) + ") exceeds the limit (" + std::to_string(most) +
-                                    ") of blocks that can run at once, as a cooperative launch must");
+        throw std::invalid_argument(
+            "kernel '" + kernel.name() + "': the specified grid size (" +
+            std::to_string(shape.grid.x) + " * " + std::to_string(shape.grid.y) + " * " +
+            std::to_string(shape.grid.z) + ") exceeds the limit (" + std::to_string(most) +
+            ") of blocks that can run at once, as a cooperative launch must");
 }
 
 void bind_launcher(nb::module_& module) {

@@ -79,15 +79,18 @@ nb::object load(nb::handle image, const std::string& subject,
     formats::ImageKind kind = formats::sniff(copy.view());
     check_extent(kind, copy.view(), subject);
     handles::LoadOptions options;
-    for (auto [name, value] : jit_options) options.jit.emplace_back(static_cast<CUjit_option>(name), value);
+    for (auto [name, value] : jit_options)
+        options.jit.emplace_back(static_cast<CUjit_option>(name), value);
     Library library;
     {
         GilReleased unlocked;
-        // A cubin is never compiled; anything else may be, or may be text that only looks like nothing known.
-        library.handle = handles::load_library({bytes.data(), bytes.size()}, kind != formats::ImageKind::Cubin,
-                                               options, subject);
+        // A cubin is never compiled; anything else may be, or may be text that only looks like
+        // nothing known.
+        library.handle = handles::load_library({bytes.data(), bytes.size()},
+                                               kind != formats::ImageKind::Cubin, options, subject);
         if (kind == formats::ImageKind::Ptx)
-            if (auto header = formats::read_ptx_header(bytes); header.ok()) library.ptx = std::move(*header);
+            if (auto header = formats::read_ptx_header(bytes); header.ok())
+                library.ptx = std::move(*header);
     }
     return make<Library>(std::move(library));
 }
@@ -97,7 +100,8 @@ nb::object find_kernel(const Library& self, const std::string& name) {
     handles::KernelHandle kernel = handles::find_kernel(self.handle, name);
     if (!kernel) return nb::none();
     const formats::PtxEntry* entry = self.ptx ? self.ptx->find_entry(name) : nullptr;
-    return make<Kernel>(std::make_shared<const launch::Kernel>(std::move(kernel), launch::infer_types(name, entry)));
+    return make<Kernel>(std::make_shared<const launch::Kernel>(std::move(kernel),
+                                                               launch::infer_types(name, entry)));
 }
 
 std::optional<std::pair<std::string, std::string>> log(const Library& self) {
@@ -109,23 +113,31 @@ std::optional<std::pair<std::string, std::string>> log(const Library& self) {
 } // namespace
 
 handles::LibraryHandle library_of(nb::handle object_code) {
-    nb::object library = nb::hasattr(object_code, "_library") ? nb::getattr(object_code, "_library")() : nb::none();
+    nb::object library =
+        nb::hasattr(object_code, "_library") ? nb::getattr(object_code, "_library")() : nb::none();
     const Library* native = instance<Library>(library.ptr());
     if (!native) {
-        PyErr_Format(PyExc_TypeError, "mod must be an ObjectCode or None, not %s", Py_TYPE(object_code.ptr())->tp_name);
+        PyErr_Format(PyExc_TypeError, "mod must be an ObjectCode or None, not %s",
+                     Py_TYPE(object_code.ptr())->tp_name);
         throw nb::python_error();
     }
     return native->handle;
 }
 
 void bind_library(nb::module_& module) {
-    nb::class_<Library>(module, "Library", nb::type_slots(slots), "A loaded image; ObjectCode is its public face.")
+    nb::class_<Library>(module, "Library", nb::type_slots(slots),
+                        "A loaded image; ObjectCode is its public face.")
         .def_static("load", load, nb::arg("image"), nb::arg("subject"), nb::arg("jit_options"),
-                    nb::sig("def load(image: object, subject: str, jit_options: Sequence[tuple[int, int]]) -> Library"))
-        .def("find_kernel", find_kernel, nb::arg("name"), nb::sig("def find_kernel(self, name: str) -> Kernel | None"))
+                    nb::sig("def load(image: object, subject: str, jit_options: "
+                            "Sequence[tuple[int, int]]) -> Library"))
+        .def("find_kernel", find_kernel, nb::arg("name"),
+             nb::sig("def find_kernel(self, name: str) -> Kernel | None"))
         .def("kernel_names", [](const Library& self) { return handles::kernel_names(self.handle); })
-        .def("log", log, "What the driver's compiler wrote: (errors, information); None when it had no part.")
-        .def_prop_ro("handle", [](const Library& self) { return reinterpret_cast<std::uintptr_t>(*self.handle); });
+        .def("log", log,
+             "What the driver's compiler wrote: (errors, information); None when it had no part.")
+        .def_prop_ro("handle", [](const Library& self) {
+            return reinterpret_cast<std::uintptr_t>(*self.handle);
+        });
 }
 
 } // namespace cudamod::python

@@ -14,8 +14,8 @@ struct Library {
     std::optional<formats::PtxHeader> ptx;
 };
 
-/// The loaded library of an object that has one as `_library()` (an ObjectCode). Throws TypeError otherwise.
+/// The loaded library of an object that has one as `_library()` (an ObjectCode). Throws TypeError
+/// otherwise.
 handles::LibraryHandle library_of(nb::handle object_code);
-
 
 } // namespace cudamod::python

@@ -9,7 +9,8 @@ namespace cudamod::python {
 void NamedTuple::define(nb::module_& module, const char* name, const char* meaning,
                         std::initializer_list<Field> fields) {
     std::vector<PyStructSequence_Field> rows;
-    for (const Field& field : fields) rows.push_back({field.name, field.meaning});
+    for (const Field& field : fields)
+        rows.push_back({field.name, field.meaning});
     rows.push_back({nullptr, nullptr});
     // CPython keeps the text of the name.
     const char* full = strdup((std::string("cudamod._core.") + name).c_str());

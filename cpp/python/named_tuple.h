@@ -7,8 +7,8 @@
 
 namespace cudamod::python {
 
-/// A tuple with named fields, made when the module is: picklable, and without importing `collections`, which
-/// would take a third of the time that importing this package may take.
+/// A tuple with named fields, made when the module is: picklable, and without importing
+/// `collections`, which would take a third of the time that importing this package may take.
 class NamedTuple {
   public:
     struct Field {
@@ -17,14 +17,17 @@ class NamedTuple {
     };
 
     /// Makes the class and adds it to the module. `name` must live as long as the process.
-    void define(nb::module_& module, const char* name, const char* meaning, std::initializer_list<Field> fields);
+    void define(nb::module_& module, const char* name, const char* meaning,
+                std::initializer_list<Field> fields);
 
     template <class... Values>
     nb::object operator()(Values&&... values) const {
         nb::object tuple = nb::steal(PyStructSequence_New(type_));
         if (!tuple.is_valid()) throw nb::python_error();
         Py_ssize_t index = 0;
-        (PyStructSequence_SetItem(tuple.ptr(), index++, nb::cast(std::forward<Values>(values)).release().ptr()), ...);
+        (PyStructSequence_SetItem(tuple.ptr(), index++,
+                                  nb::cast(std::forward<Values>(values)).release().ptr()),
+         ...);
         return tuple;
     }
 

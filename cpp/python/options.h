@@ -19,14 +19,17 @@ inline nb::object option(nb::handle options, const char* name, nb::object fallba
     return nb::getattr(options, name);
 }
 
-/// Refuses keys of a dict that are no options, and anything that is neither a dict nor has the options.
-inline void check_options(nb::handle options, const char* type, std::initializer_list<const char*> names) {
+/// Refuses keys of a dict that are no options, and anything that is neither a dict nor has the
+/// options.
+inline void check_options(nb::handle options, const char* type,
+                          std::initializer_list<const char*> names) {
     if (options.is_none()) return;
     if (nb::isinstance<nb::dict>(options)) {
         for (auto [key, value] : nb::borrow<nb::dict>(options)) {
             bool known = false;
             for (const char* name : names)
-                known |= PyUnicode_Check(key.ptr()) && PyUnicode_CompareWithASCIIString(key.ptr(), name) == 0;
+                known |= PyUnicode_Check(key.ptr()) &&
+                         PyUnicode_CompareWithASCIIString(key.ptr(), name) == 0;
             if (!known) {
                 PyErr_Format(PyExc_TypeError, "%s has no option %R", type, key.ptr());
                 throw nb::python_error();

@@ -1,8 +1,8 @@
 #include "python/pointer.h"
 
+#include "driver/log.h"
 #include "driver/table.h"
 #include "handles/context.h"
-#include "driver/log.h"
 #include "python/dlpack_abi.h"
 
 #include <cstdint>
@@ -14,14 +14,18 @@ namespace {
 using namespace dlpack;
 
 bool refuse_host(PyObject* value, const ArgumentSite& site) {
-    PyErr_Format(PyExc_TypeError, "kernel '%s', argument %zu: %s object lies in host memory; kernels need device, pinned or managed memory",
+    PyErr_Format(PyExc_TypeError,
+                 "kernel '%s', argument %zu: %s object lies in host memory; kernels need device, "
+                 "pinned or managed memory",
                  site.kernel.c_str(), site.index, Py_TYPE(value)->tp_name);
     return false;
 }
 
 bool refuse_device(PyObject* value, int device, const ArgumentSite& site) {
-    PyErr_Format(PyExc_ValueError, "kernel '%s', argument %zu: %s object lies on device %d, but the launch is on device %d",
-                 site.kernel.c_str(), site.index, Py_TYPE(value)->tp_name, device, site.device);
+    PyErr_Format(
+        PyExc_ValueError,
+        "kernel '%s', argument %zu: %s object lies on device %d, but the launch is on device %d",
+        site.kernel.c_str(), site.index, Py_TYPE(value)->tp_name, device, site.device);
     return false;
 }
 
@@ -34,12 +38,13 @@ bool store(std::uint64_t address, std::byte* cell) {
 bool check_address(PyObject* value, std::uint64_t address, const ArgumentSite& site) {
     if (address == 0) return true; // an empty array's
     unsigned memory_type = 0;
-    if (driver::table.cuPointerGetAttribute(&memory_type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) !=
-        CUDA_SUCCESS) {
+    if (driver::table.cuPointerGetAttribute(&memory_type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                            address) != CUDA_SUCCESS) {
         driver::take_log(CUDA_SUCCESS);
         return refuse_host(value, site);
     }
-    if (memory_type == CU_MEMORYTYPE_HOST) return true; // pinned: the driver knows no other host memory
+    if (memory_type == CU_MEMORYTYPE_HOST)
+        return true; // pinned: the driver knows no other host memory
     unsigned managed = 0;
     driver::table.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address);
     int device = site.device;
@@ -50,20 +55,24 @@ bool check_address(PyObject* value, std::uint64_t address, const ArgumentSite& s
 } // namespace
 
 const void* dlpack_exchange_api(PyTypeObject* type) {
-    PyObject* capsule = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__dlpack_c_exchange_api__");
+    PyObject* capsule =
+        PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__dlpack_c_exchange_api__");
     if (!capsule) {
         PyErr_Clear();
         return nullptr;
     }
     const DLPackExchangeAPI* api = nullptr;
     if (PyCapsule_IsValid(capsule, "dlpack_exchange_api"))
-        api = static_cast<const DLPackExchangeAPI*>(PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
+        api = static_cast<const DLPackExchangeAPI*>(
+            PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
     Py_DECREF(capsule);
-    while (api && api->version.major != 1) api = api->prev_api;
+    while (api && api->version.major != 1)
+        api = api->prev_api;
     return api && api->dltensor_from_py_object_no_sync ? api : nullptr;
 }
 
-bool pointer_from_dlpack(PyObject* value, const void* exchange_api, std::byte* cell, const ArgumentSite& site) {
+bool pointer_from_dlpack(PyObject* value, const void* exchange_api, std::byte* cell,
+                         const ArgumentSite& site) {
     DLTensor tensor;
     if (static_cast<const DLPackExchangeAPI*>(exchange_api)
             ->dltensor_from_py_object_no_sync(value, &tensor) != 0) {
@@ -77,7 +86,8 @@ bool pointer_from_dlpack(PyObject* value, const void* exchange_api, std::byte* c
     if (address) address += tensor.byte_offset;
     switch (tensor.device.device_type) {
     case kDLCUDA:
-        if (tensor.device.device_id != site.device) return refuse_device(value, tensor.device.device_id, site);
+        if (tensor.device.device_id != site.device)
+            return refuse_device(value, tensor.device.device_id, site);
         return store(address, cell);
     case kDLCUDAHost:
     case kDLCUDAManaged:
@@ -94,17 +104,24 @@ bool pointer_from_cuda_array(PyObject* value, std::byte* cell, const ArgumentSit
     PyObject* interface = PyObject_GetAttrString(value, "__cuda_array_interface__");
     if (!interface) return false;
     PyObject* data = PyDict_Check(interface) ? PyDict_GetItemString(interface, "data") : nullptr;
-    PyObject* address = data && PyTuple_Check(data) && PyTuple_GET_SIZE(data) == 2 ? PyTuple_GET_ITEM(data, 0) : nullptr;
+    PyObject* address = data && PyTuple_Check(data) && PyTuple_GET_SIZE(data) == 2
+                            ? PyTuple_GET_ITEM(data, 0)
+                            : nullptr;
     bool done = false;
     std::uint64_t magnitude = 0;
     bool negative = false;
     PyObject* mask = PyDict_Check(interface) ? PyDict_GetItemString(interface, "mask") : nullptr;
     if (mask && mask != Py_None)
-        PyErr_Format(PyExc_TypeError, "kernel '%s', argument %zu: a masked %s object has no single address",
+        PyErr_Format(PyExc_TypeError,
+                     "kernel '%s', argument %zu: a masked %s object has no single address",
                      site.kernel.c_str(), site.index, Py_TYPE(value)->tp_name);
-    else if (!address || !PyLong_Check(address) || !read_long(address, magnitude, negative) || negative)
-        PyErr_Format(PyExc_TypeError, "kernel '%s', argument %zu: __cuda_array_interface__ of %s object has no address in 'data' (got %R)",
-                     site.kernel.c_str(), site.index, Py_TYPE(value)->tp_name, data ? data : Py_None);
+    else if (!address || !PyLong_Check(address) || !read_long(address, magnitude, negative) ||
+             negative)
+        PyErr_Format(PyExc_TypeError,
+                     "kernel '%s', argument %zu: __cuda_array_interface__ of %s object has no "
+                     "address in 'data' (got %R)",
+                     site.kernel.c_str(), site.index, Py_TYPE(value)->tp_name,
+                     data ? data : Py_None);
     else
         done = check_address(value, magnitude, site) && store(magnitude, cell);
     Py_DECREF(interface);
@@ -113,13 +130,15 @@ bool pointer_from_cuda_array(PyObject* value, std::byte* cell, const ArgumentSit
 
 bool pointer_from_buffer(const Buffer& buffer, std::byte* cell, const ArgumentSite& site) {
     if (buffer.closed) {
-        PyErr_Format(PyExc_RuntimeError, "kernel '%s', argument %zu: Buffer has been closed", site.kernel.c_str(),
-                     site.index);
+        PyErr_Format(PyExc_RuntimeError, "kernel '%s', argument %zu: Buffer has been closed",
+                     site.kernel.c_str(), site.index);
         return false;
     }
     if (!buffer.reachable_from(site.device)) {
-        PyErr_Format(PyExc_ValueError, "kernel '%s', argument %zu: Buffer lies on device %d, but the launch is on device %d",
-                     site.kernel.c_str(), site.index, buffer.device, site.device);
+        PyErr_Format(
+            PyExc_ValueError,
+            "kernel '%s', argument %zu: Buffer lies on device %d, but the launch is on device %d",
+            site.kernel.c_str(), site.index, buffer.device, site.device);
         return false;
     }
     return store(buffer.address, cell);

@@ -4,10 +4,11 @@
 
 namespace cudamod::python {
 
-/// Device addresses from other libraries' arrays. Each writes the address or fails with a Python error set:
-/// host memory and memory of another device are refused.
+/// Device addresses from other libraries' arrays. Each writes the address or fails with a Python
+/// error set: host memory and memory of another device are refused.
 
-bool pointer_from_dlpack(PyObject* value, const void* exchange_api, std::byte* cell, const ArgumentSite& site);
+bool pointer_from_dlpack(PyObject* value, const void* exchange_api, std::byte* cell,
+                         const ArgumentSite& site);
 bool pointer_from_cuda_array(PyObject* value, std::byte* cell, const ArgumentSite& site);
 bool pointer_from_buffer(const Buffer& buffer, std::byte* cell, const ArgumentSite& site);
 

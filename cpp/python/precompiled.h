@@ -1,4 +1,5 @@
-/// What most of this folder reads, compiled once. No source includes it: each includes what it uses.
+/// What most of this folder reads, compiled once. No source includes it: each includes what it
+/// uses.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -28,14 +28,17 @@ void* release_lock() {
     return PyEval_SaveThread();
 }
 
-void acquire_lock(void* state) { take_gil(static_cast<PyThreadState*>(state)); }
+void acquire_lock(void* state) {
+    take_gil(static_cast<PyThreadState*>(state));
+}
 
 handles::UnloadManner unload_manner() {
     std::optional<std::string> text = driver::read(driver::kUnloadVariable);
     if (!text || *text == "deferred") return handles::UnloadManner::Deferred;
     if (*text == "now") return handles::UnloadManner::Now;
     if (*text == "never") return handles::UnloadManner::Never;
-    throw nb::import_error(("CUDAMOD_UNLOAD must be deferred, now or never, not '" + *text + "'").c_str());
+    throw nb::import_error(
+        ("CUDAMOD_UNLOAD must be deferred, now or never, not '" + *text + "'").c_str());
 }
 
 } // namespace
@@ -45,21 +48,34 @@ void bind_process(nb::module_& module) {
     handles::set_unload_manner(unload_manner());
     // Runs before the interpreter takes modules and objects apart.
     nb::module_::import_("atexit").attr("register")(nb::cpp_function(at_exit));
-    module.def("reclaim", [] {
-        GilReleased unlocked;
-        return handles::reclaim();
-    }, "Unload every retired library; answers how many.");
-    module.def("retired", [] {
-        handles::Retired retired = handles::retired();
-        return nb::make_tuple(retired.libraries, retired.image_bytes);
-    }, nb::sig("def retired() -> tuple[int, int]"), "How many libraries, and bytes of images, are retired.");
-    module.def("retirement_limits", [] {
-        handles::RetirementLimits limits = handles::retirement_limits();
-        return nb::make_tuple(limits.libraries, limits.image_bytes);
-    }, nb::sig("def retirement_limits() -> tuple[int, int]"));
-    module.def("set_retirement_limits", [](std::size_t libraries, std::size_t image_bytes) {
-        handles::set_retirement_limits({libraries, image_bytes});
-    }, nb::arg("libraries"), nb::arg("image_bytes"));
+    module.def(
+        "reclaim",
+        [] {
+            GilReleased unlocked;
+            return handles::reclaim();
+        },
+        "Unload every retired library; answers how many.");
+    module.def(
+        "retired",
+        [] {
+            handles::Retired retired = handles::retired();
+            return nb::make_tuple(retired.libraries, retired.image_bytes);
+        },
+        nb::sig("def retired() -> tuple[int, int]"),
+        "How many libraries, and bytes of images, are retired.");
+    module.def(
+        "retirement_limits",
+        [] {
+            handles::RetirementLimits limits = handles::retirement_limits();
+            return nb::make_tuple(limits.libraries, limits.image_bytes);
+        },
+        nb::sig("def retirement_limits() -> tuple[int, int]"));
+    module.def(
+        "set_retirement_limits",
+        [](std::size_t libraries, std::size_t image_bytes) {
+            handles::set_retirement_limits({libraries, image_bytes});
+        },
+        nb::arg("libraries"), nb::arg("image_bytes"));
 }
 
 } // namespace cudamod::python

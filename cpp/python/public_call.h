@@ -4,8 +4,8 @@
 
 namespace cudamod::python {
 
-/// Hands what destructors had to report to Python's warnings. False when the filters turned a warning into an
-/// exception.
+/// Hands what destructors had to report to Python's warnings. False when the filters turned a
+/// warning into an exception.
 bool deliver_reports();
 
 /// The same where there is something, at the start of a public call.

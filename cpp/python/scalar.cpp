@@ -6,8 +6,8 @@ namespace cudamod::python {
 
 namespace {
 
-/// True when the type or one of its bases has this qualified name. The names are those that the packages'
-/// own C types carry, so nothing has to be imported.
+/// True when the type or one of its bases has this qualified name. The names are those that the
+/// packages' own C types carry, so nothing has to be imported.
 bool derives_from(PyTypeObject* type, const char* name) {
     PyObject* mro = type->tp_mro;
     if (!mro) return false;
@@ -26,11 +26,23 @@ Scalar::Kind kind_of(const char* format) {
     switch (format[0]) {
     case '?':
         return Scalar::Kind::Bool;
-    case 'b': case 'h': case 'i': case 'l': case 'q': case 'n':
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+    case 'n':
         return Scalar::Kind::Signed;
-    case 'B': case 'H': case 'I': case 'L': case 'Q': case 'N':
+    case 'B':
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q':
+    case 'N':
         return Scalar::Kind::Unsigned;
-    case 'e': case 'f': case 'd':
+    case 'e':
+    case 'f':
+    case 'd':
         return Scalar::Kind::Float;
     case 'P':
         return Scalar::Kind::Address;
@@ -41,19 +53,31 @@ Scalar::Kind kind_of(const char* format) {
 
 } // namespace
 
-bool is_numpy_scalar(PyTypeObject* type) { return derives_from(type, "numpy.generic"); }
+bool is_numpy_scalar(PyTypeObject* type) {
+    return derives_from(type, "numpy.generic");
+}
 bool is_numpy_bool(PyTypeObject* type) { // its name changed with NumPy 2
     return derives_from(type, "numpy.bool") || derives_from(type, "numpy.bool_");
 }
-bool is_numpy_struct(PyTypeObject* type) { return derives_from(type, "numpy.void"); }
-bool is_numpy_array(PyTypeObject* type) { return derives_from(type, "numpy.ndarray"); }
-bool is_ctypes_scalar(PyTypeObject* type) { return derives_from(type, "_ctypes._SimpleCData"); }
+bool is_numpy_struct(PyTypeObject* type) {
+    return derives_from(type, "numpy.void");
+}
+bool is_numpy_array(PyTypeObject* type) {
+    return derives_from(type, "numpy.ndarray");
+}
+bool is_ctypes_scalar(PyTypeObject* type) {
+    return derives_from(type, "_ctypes._SimpleCData");
+}
 
 bool is_ctypes_struct(PyTypeObject* type) {
     return derives_from(type, "_ctypes.Structure") || derives_from(type, "_ctypes.Union");
 }
-bool is_ctypes_array(PyTypeObject* type) { return derives_from(type, "_ctypes.Array"); }
-bool is_ctypes_pointer(PyTypeObject* type) { return derives_from(type, "_ctypes._Pointer"); }
+bool is_ctypes_array(PyTypeObject* type) {
+    return derives_from(type, "_ctypes.Array");
+}
+bool is_ctypes_pointer(PyTypeObject* type) {
+    return derives_from(type, "_ctypes._Pointer");
+}
 
 std::optional<Scalar> read_scalar(PyObject* value) {
     Py_buffer view;

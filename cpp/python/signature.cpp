@@ -15,7 +15,9 @@ using launch::TypeClass;
 
 /// The type with NumPy's kind letter and a size.
 std::optional<Type> type_of_kind(char kind, std::uint32_t size) {
-    auto numbered = [&](const char* prefix) { return launch::type_of_name(prefix + std::to_string(8 * size)); };
+    auto numbered = [&](const char* prefix) {
+        return launch::type_of_name(prefix + std::to_string(8 * size));
+    };
     switch (kind) {
     case 'b':
         return launch::type_of_name("bool");
@@ -47,7 +49,8 @@ std::optional<Type> type_of_dtype(nb::handle element) {
     if (nb::cast<std::string>(nb::str(nb::getattr(dtype, "name", nb::none()))) == "bfloat16")
         return launch::type_of_name("bf16");
     std::string kind = nb::cast<std::string>(nb::str(dtype.attr("kind")));
-    return kind.size() == 1 ? type_of_kind(kind[0], nb::cast<std::uint32_t>(dtype.attr("itemsize"))) : std::nullopt;
+    return kind.size() == 1 ? type_of_kind(kind[0], nb::cast<std::uint32_t>(dtype.attr("itemsize")))
+                            : std::nullopt;
 }
 
 std::optional<Type> type_of_ctypes(nb::handle element) {
@@ -58,15 +61,25 @@ std::optional<Type> type_of_ctypes(nb::handle element) {
     if (!scalar && !is_ctypes_struct(type) && !is_ctypes_array(type)) return std::nullopt;
     auto size = nb::cast<std::uint32_t>(nb::module_::import_("ctypes").attr("sizeof")(element));
     if (!scalar) return type_of_kind('V', size);
-    if (!nb::getattr(element, "__ctype_le__", element).is(element)) return std::nullopt; // the other byte order
+    if (!nb::getattr(element, "__ctype_le__", element).is(element))
+        return std::nullopt; // the other byte order
     switch (nb::cast<std::string>(nb::getattr(element, "_type_"))[0]) {
     case '?':
         return type_of_kind('b', size);
-    case 'b': case 'h': case 'i': case 'l': case 'q':
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
         return type_of_kind('i', size);
-    case 'B': case 'H': case 'I': case 'L': case 'Q':
+    case 'B':
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q':
         return type_of_kind('u', size);
-    case 'f': case 'd':
+    case 'f':
+    case 'd':
         return type_of_kind('f', size);
     case 'P':
         return launch::type_of_name("ptr");
@@ -83,7 +96,8 @@ Type type_of_element(nb::handle element, std::size_t index) {
         type = type_of_dtype(element);
     if (!type) {
         PyErr_Format(PyExc_ValueError,
-                     "signature: parameter %zu has the unknown type %R (known: i8..i64, u8..u64, b8..b64, f16, bf16, f32, f64, "
+                     "signature: parameter %zu has the unknown type %R (known: i8..i64, u8..u64, "
+                     "b8..b64, f16, bf16, f32, f64, "
                      "bool, c64, c128, ptr, bytes[N], NumPy dtypes and ctypes types)",
                      index, element.ptr());
         throw nb::python_error();
@@ -94,14 +108,16 @@ Type type_of_element(nb::handle element, std::size_t index) {
 } // namespace
 
 std::vector<Type> signature_types(nb::handle signature) {
-    if (PyUnicode_Check(signature.ptr())) return launch::parse_signature(nb::cast<std::string>(signature));
+    if (PyUnicode_Check(signature.ptr()))
+        return launch::parse_signature(nb::cast<std::string>(signature));
     if (!PyList_Check(signature.ptr()) && !PyTuple_Check(signature.ptr())) {
         PyErr_Format(PyExc_TypeError, "signature must be a text or a sequence of types, not %s",
                      Py_TYPE(signature.ptr())->tp_name);
         throw nb::python_error();
     }
     std::vector<Type> types;
-    for (nb::handle element : nb::borrow<nb::sequence>(signature)) types.push_back(type_of_element(element, types.size()));
+    for (nb::handle element : nb::borrow<nb::sequence>(signature))
+        types.push_back(type_of_element(element, types.size()));
     return types;
 }
 

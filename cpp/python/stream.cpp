@@ -28,7 +28,8 @@ PyTypeObject* Stream::python_type = nullptr;
 
 namespace {
 
-constexpr const char* kOrigin = "Use Device.create_stream, Device.default_stream or Stream.from_handle.";
+constexpr const char* kOrigin =
+    "Use Device.create_stream, Device.default_stream or Stream.from_handle.";
 PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)},
                        {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
                        {0, nullptr}};
@@ -41,9 +42,11 @@ std::string subject(const handles::StreamHandle& stream) {
     return handles::describe("stream", reinterpret_cast<std::uintptr_t>(*stream));
 }
 
-/// Keeps the handle for a call that lets the interpreter lock go, and makes the stream's context current.
+/// Keeps the handle for a call that lets the interpreter lock go, and makes the stream's context
+/// current.
 template <class Call>
-void in_context(const Stream& self, const char* name, Call&& call, const handles::EventHandle& event = {}) {
+void in_context(const Stream& self, const char* name, Call&& call,
+                const handles::EventHandle& event = {}) {
     begin_public_call();
     handles::StreamHandle stream = open_handle(self);
     handles::ContextScope scope(handles::box_of<handles::StreamBox>(stream).context);
@@ -54,13 +57,15 @@ void in_context(const Stream& self, const char* name, Call&& call, const handles
     }
     driver::check(status, name, [&] {
         std::string text = subject(stream);
-        if (event) text += ", " + handles::describe("event", reinterpret_cast<std::uintptr_t>(*event));
+        if (event)
+            text += ", " + handles::describe("event", reinterpret_cast<std::uintptr_t>(*event));
         return text;
     });
 }
 
 void sync(const Stream& self) {
-    in_context(self, "cuStreamSynchronize", [](CUstream s) { return driver::table.cuStreamSynchronize(s); });
+    in_context(self, "cuStreamSynchronize",
+               [](CUstream s) { return driver::table.cuStreamSynchronize(s); });
 }
 
 nb::object record(const Stream& self, nb::object event, nb::object options) {
@@ -71,11 +76,14 @@ nb::object record(const Stream& self, nb::object event, nb::object options) {
         throw nb::value_error("Stream.record: event and options exclude each other");
     const Event* target = instance<Event>(event.ptr());
     if (!target) {
-        PyErr_Format(PyExc_TypeError, "Stream.record: event must be an Event, not %s", Py_TYPE(event.ptr())->tp_name);
+        PyErr_Format(PyExc_TypeError, "Stream.record: event must be an Event, not %s",
+                     Py_TYPE(event.ptr())->tp_name);
         throw nb::python_error();
     }
     handles::EventHandle keep = open_handle(*target);
-    in_context(self, "cuEventRecord", [&](CUstream s) { return driver::table.cuEventRecord(*keep, s); }, keep);
+    in_context(
+        self, "cuEventRecord", [&](CUstream s) { return driver::table.cuEventRecord(*keep, s); },
+        keep);
     return event;
 }
 
@@ -87,18 +95,21 @@ void wait(const Stream& self, nb::object other) {
     }
     handles::EventHandle keep = open_handle(*instance<Event>(event.ptr()));
     in_context(
-        self, "cuStreamWaitEvent", [&](CUstream s) { return driver::table.cuStreamWaitEvent(s, *keep, 0); }, keep);
+        self, "cuStreamWaitEvent",
+        [&](CUstream s) { return driver::table.cuStreamWaitEvent(s, *keep, 0); }, keep);
 }
 
 bool is_nonblocking(const Stream& self) {
     unsigned flags = 0;
-    in_context(self, "cuStreamGetFlags", [&](CUstream s) { return driver::table.cuStreamGetFlags(s, &flags); });
+    in_context(self, "cuStreamGetFlags",
+               [&](CUstream s) { return driver::table.cuStreamGetFlags(s, &flags); });
     return flags & CU_STREAM_NON_BLOCKING;
 }
 
 int priority(const Stream& self) {
     int value = 0;
-    in_context(self, "cuStreamGetPriority", [&](CUstream s) { return driver::table.cuStreamGetPriority(s, &value); });
+    in_context(self, "cuStreamGetPriority",
+               [&](CUstream s) { return driver::table.cuStreamGetPriority(s, &value); });
     return value;
 }
 
@@ -123,8 +134,10 @@ nb::object from_protocol(nb::handle object, nb::object answer) {
     unsigned long long version = 0, value = 0;
     bool pair = PyTuple_Check(answer.ptr()) && PyTuple_GET_SIZE(answer.ptr()) == 2;
     if (pair) {
-        PyObject *first = PyTuple_GET_ITEM(answer.ptr(), 0), *second = PyTuple_GET_ITEM(answer.ptr(), 1);
-        pair = PyLong_Check(first) && PyLong_Check(second) && !PyBool_Check(first) && !PyBool_Check(second);
+        PyObject *first = PyTuple_GET_ITEM(answer.ptr(), 0),
+                 *second = PyTuple_GET_ITEM(answer.ptr(), 1);
+        pair = PyLong_Check(first) && PyLong_Check(second) && !PyBool_Check(first) &&
+               !PyBool_Check(second);
         if (pair) {
             version = PyLong_AsUnsignedLongLong(first);
             value = PyLong_AsUnsignedLongLong(second);
@@ -133,7 +146,8 @@ nb::object from_protocol(nb::handle object, nb::object answer) {
         }
     }
     if (!pair) {
-        PyErr_Format(PyExc_RuntimeError, "__cuda_stream__ of %s object must answer (0, handle), not %R",
+        PyErr_Format(PyExc_RuntimeError,
+                     "__cuda_stream__ of %s object must answer (0, handle), not %R",
                      Py_TYPE(object.ptr())->tp_name, answer.ptr());
         throw nb::python_error();
     }
@@ -142,7 +156,8 @@ nb::object from_protocol(nb::handle object, nb::object answer) {
 
 /// The raw stream of an object of torch, CuPy or Numba that does not speak the protocol, or none.
 std::optional<unsigned long long> foreign_handle(nb::handle object) {
-    nb::object module = nb::getattr(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()))), "__module__", nb::none());
+    nb::object module = nb::getattr(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()))),
+                                    "__module__", nb::none());
     if (!PyUnicode_Check(module.ptr())) return std::nullopt;
     std::string name = nb::cast<std::string>(module);
     const char* attribute = name.starts_with("torch.")  ? "cuda_stream"
@@ -152,7 +167,8 @@ std::optional<unsigned long long> foreign_handle(nb::handle object) {
     if (!attribute) return std::nullopt;
     nb::object value = optional_attribute(object, attribute);
     if (!value.is_valid()) return std::nullopt;
-    if (nb::object inner = optional_attribute(value, "value"); inner.is_valid()) value = inner; // a ctypes handle
+    if (nb::object inner = optional_attribute(value, "value"); inner.is_valid())
+        value = inner; // a ctypes handle
     if (value.is_none()) return 0;
     if (!PyLong_Check(value.ptr())) return std::nullopt;
     return raw_argument(value, attribute);
@@ -168,9 +184,10 @@ bool equal(const Stream& self, nb::handle other) {
 std::string repr(const Stream& self) {
     if (!self.handle) return "<Stream closed>";
     char text[96];
-    std::snprintf(text, sizeof text, "<Stream handle=0x%llx context=0x%llx>",
-                  static_cast<unsigned long long>(raw(self)),
-                  static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(self.box().context)));
+    std::snprintf(
+        text, sizeof text, "<Stream handle=0x%llx context=0x%llx>",
+        static_cast<unsigned long long>(raw(self)),
+        static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(self.box().context)));
     return text;
 }
 
@@ -184,15 +201,17 @@ const handles::StreamHandle& open_handle(const Stream& stream) {
 nb::object stream_argument(nb::handle object) {
     if (nb::isinstance<Stream>(object)) return nb::borrow(object);
     if (object.is_none())
-        throw nb::type_error("stream is required and must not be None; pass device.default_stream explicitly to "
-                             "use the default stream.");
+        throw nb::type_error(
+            "stream is required and must not be None; pass device.default_stream explicitly to "
+            "use the default stream.");
     if (nb::object answer = optional_attribute(object, "__cuda_stream__"); answer.is_valid())
         return from_protocol(object, std::move(answer));
     if (auto handle = foreign_handle(object))
         return make<Stream>(handles::stream_from_raw(reinterpret_cast<CUstream>(*handle)));
-    PyErr_Format(PyExc_TypeError,
-                 "stream must be a Stream or an object with __cuda_stream__, not %s%s", Py_TYPE(object.ptr())->tp_name,
-                 PyLong_Check(object.ptr()) ? " (an int becomes a stream through Stream.from_handle)" : "");
+    PyErr_Format(
+        PyExc_TypeError, "stream must be a Stream or an object with __cuda_stream__, not %s%s",
+        Py_TYPE(object.ptr())->tp_name,
+        PyLong_Check(object.ptr()) ? " (an int becomes a stream through Stream.from_handle)" : "");
     throw nb::python_error();
 }
 
@@ -204,7 +223,8 @@ nb::object new_stream(int device, nb::handle options) {
     if (!wanted.is_none()) {
         handles::ContextScope scope(handles::primary_context(device));
         int least = 0, greatest = 0;
-        driver::check(driver::table.cuCtxGetStreamPriorityRange(&least, &greatest), "cuCtxGetStreamPriorityRange");
+        driver::check(driver::table.cuCtxGetStreamPriorityRange(&least, &greatest),
+                      "cuCtxGetStreamPriorityRange");
         priority = int_argument(wanted, "StreamOptions.priority");
         if (*priority > least || *priority < greatest)
             throw nb::value_error(("priority=" + std::to_string(*priority) + " is out of range [" +
@@ -220,34 +240,51 @@ void bind_stream(nb::module_& module) {
                            "A queue of work on a device. Shareable between threads.")
             .def_static("from_handle", from_handle, nb::arg("handle").none(),
                         nb::sig("def from_handle(handle: int) -> Stream"),
-                        "Wraps a CUstream that somebody else owns, or finds our own again. 0, 1 and 2 are the\n"
+                        "Wraps a CUstream that somebody else owns, or finds our own again. 0, 1 "
+                        "and 2 are the\n"
                         "default streams of the current device.\n\n"
                         "Raises TypeError for anything but an int, OverflowError beyond 64 bits.")
-            .def("close", [](Stream& self) { self.handle.reset(); },
-                 "Refuses use from now on. The driver's stream ends with its last dependent.")
+            .def(
+                "close", [](Stream& self) { self.handle.reset(); },
+                "Refuses use from now on. The driver's stream ends with its last dependent.")
             .def_prop_ro("is_closed", [](const Stream& self) { return !self.handle; })
             .def_prop_ro("handle", raw, "The CUstream as an int; 0 once closed.")
             .def_prop_ro("is_nonblocking", is_nonblocking,
                          "Whether the stream does not wait for the legacy default stream.")
             .def_prop_ro("priority", priority, "Lower numbers run first.")
-            .def_prop_ro("device", [](const Stream& self) { return device_object(handles::box_of<handles::StreamBox>(open_handle(self)).device); },
-                         nb::sig("def device(self) -> Device"))
-            .def_prop_ro("context",
-                         [](const Stream& self) {
-                             const auto& box = handles::box_of<handles::StreamBox>(open_handle(self));
-                             return make<Context>(box.context, box.device);
-                         },
-                         nb::sig("def context(self) -> Context"))
-            .def("sync", sync, "Waits until everything in the stream has run. Raises CUDAError for its faults.")
+            .def_prop_ro(
+                "device",
+                [](const Stream& self) {
+                    return device_object(
+                        handles::box_of<handles::StreamBox>(open_handle(self)).device);
+                },
+                nb::sig("def device(self) -> Device"))
+            .def_prop_ro(
+                "context",
+                [](const Stream& self) {
+                    const auto& box = handles::box_of<handles::StreamBox>(open_handle(self));
+                    return make<Context>(box.context, box.device);
+                },
+                nb::sig("def context(self) -> Context"))
+            .def("sync", sync,
+                 "Waits until everything in the stream has run. Raises CUDAError for its faults.")
             .def("record", record, nb::arg("event") = nb::none(), nb::arg("options") = nb::none(),
-                 nb::sig("def record(self, event: Event | None = None, options: object = None) -> Event"),
-                 "Records `event`, or a new one made with `options`, after all work so far; answers it.")
+                 nb::sig("def record(self, event: Event | None = None, options: object = None) -> "
+                         "Event"),
+                 "Records `event`, or a new one made with `options`, after all work so far; "
+                 "answers it.")
             .def("wait", wait, nb::arg("event_or_stream").none(),
                  nb::sig("def wait(self, event_or_stream: object) -> None"),
                  "Lets later work wait for an Event, or for all work so far in another stream.")
-            .def("__cuda_stream__", [](const Stream& self) { open_handle(self); return std::pair(0, raw(self)); },
-                 "The stream protocol: (0, handle).")
-            .def("__eq__", equal, nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
+            .def(
+                "__cuda_stream__",
+                [](const Stream& self) {
+                    open_handle(self);
+                    return std::pair(0, raw(self));
+                },
+                "The stream protocol: (0, handle).")
+            .def("__eq__", equal, nb::arg("other").none(),
+                 nb::sig("def __eq__(self, other: object, /) -> bool"))
             .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> str"))
             .def("__hash__", [](const Stream& self) { return self.hash; })
             .def("__repr__", repr);

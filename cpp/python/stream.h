@@ -25,8 +25,9 @@ struct Stream {
 /// The handle of an open stream; throws RuntimeError for a closed one.
 const handles::StreamHandle& open_handle(const Stream& stream);
 
-/// The `Stream` for a stream argument: a Stream itself, or a foreign object with `__cuda_stream__`. Anything
-/// else is a TypeError, None above all. A Stream that has been closed passes; open_handle() refuses it.
+/// The `Stream` for a stream argument: a Stream itself, or a foreign object with `__cuda_stream__`.
+/// Anything else is a TypeError, None above all. A Stream that has been closed passes;
+/// open_handle() refuses it.
 nb::object stream_argument(nb::handle object);
 
 /// A new stream with the options of a StreamOptions, a dict or None.

@@ -6,8 +6,8 @@
 
 namespace cudamod::python {
 
-/// An object's `repr` for the message of an error: never raises (an int may have more digits than Python writes),
-/// and is cut where it gets long.
+/// An object's `repr` for the message of an error: never raises (an int may have more digits than
+/// Python writes), and is cut where it gets long.
 std::string text_of(PyObject* object);
 
 } // namespace cudamod::python

@@ -11,14 +11,17 @@
 
 namespace cudamod::python {
 
-/// How values of one Python type become arguments. `data` is whatever the converter wants to know of the type.
+/// How values of one Python type become arguments. `data` is whatever the converter wants to know
+/// of the type.
 struct Conversion {
-    bool (*convert)(PyObject*, const launch::Parameter&, std::byte*, const ArgumentSite&, const void* data);
+    bool (*convert)(PyObject*, const launch::Parameter&, std::byte*, const ArgumentSite&,
+                    const void* data);
     const void* data;
 };
 
-/// Remembers for each Python type how its values are converted. An entry is immutable once it is published and
-/// lives for ever, with a reference to its type, so a reader needs no lock; a full table resolves anew.
+/// Remembers for each Python type how its values are converted. An entry is immutable once it is
+/// published and lives for ever, with a reference to its type, so a reader needs no lock; a full
+/// table resolves anew.
 class TypeCache {
   public:
     using Resolve = Conversion (*)(PyTypeObject*);
@@ -46,7 +49,8 @@ class TypeCache {
         auto* fresh = new Entry{type, conversion};
         for (std::size_t i = 0; i < kProbes; ++i) {
             const Entry* empty = nullptr;
-            if (slots_[(start + i) % kSlots].compare_exchange_strong(empty, fresh, std::memory_order_acq_rel)) {
+            if (slots_[(start + i) % kSlots].compare_exchange_strong(empty, fresh,
+                                                                     std::memory_order_acq_rel)) {
                 Py_INCREF(type);
                 return conversion;
             }
