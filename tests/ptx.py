@@ -8,7 +8,7 @@ from typing import Any
 
 from cudamod import Buffer, Kernel, LaunchConfig, ObjectCode, Stream
 
-HEADER = ".version 7.8\n.target sm_75\n.address_size 64\n"
+HEADER = ".version 8.1\n.target sm_75\n.address_size 64\n"
 CLUSTER_HEADER = ".version 8.0\n.target sm_90\n.address_size 64\n"
 ONE = LaunchConfig(grid=1, block=1)
 GUARD = 0xA5

@@ -346,6 +346,7 @@ void bind_buffer(nb::module_& module) {
             .def("__len__", [](const Buffer& self) { return self.size; })
             .def("__repr__", repr);
     Buffer::python_type = reinterpret_cast<PyTypeObject*>(type.ptr());
+    prove_payload<Buffer>(Buffer{0, 0, 0, false, false, {}, nb::none()});
 }
 
 } // namespace cudamod::python

@@ -23,7 +23,7 @@ struct Buffer {
     bool host_accessible() const { return device < 0; }
 
     static PyTypeObject* python_type;
-    static const Buffer& of(PyObject* exact) { return *nb::inst_ptr<Buffer>(nb::handle(exact)); }
+    static const Buffer& of(PyObject* exact) { return *payload<Buffer>(exact); }
 };
 
 /// `size` bytes on the stream's device; 0 bytes have address 0.

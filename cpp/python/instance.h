@@ -2,8 +2,11 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <new>
+#include <stdexcept>
 #include <utility>
 
 namespace cudamod::python {
@@ -29,11 +32,29 @@ PyObject* make_in(PyTypeObject* type, Args&&... args) {
     return object.release().ptr();
 }
 
+/// The C++ value inside an object that `make` made. It follows nanobind's header, which
+/// `prove_payload` makes sure of; nb::inst_ptr also knows values elsewhere, and costs a call.
+template <class T>
+T* payload(PyObject* object) {
+    static_assert(alignof(T) <= sizeof(void*));
+    constexpr std::size_t kHeader = sizeof(PyObject) + 2 * sizeof(std::uint32_t);
+    return std::launder(reinterpret_cast<T*>(reinterpret_cast<char*>(object) + kHeader));
+}
+
+/// Throws when nanobind lays its objects out in another way. Called once for each class whose
+/// objects are looked into by `payload`, with arguments that make one.
+template <class T, class... Args>
+void prove_payload(Args&&... args) {
+    nb::object object = make<T>(std::forward<Args>(args)...);
+    if (payload<T>(object.ptr()) != nb::inst_ptr<T>(object))
+        throw std::logic_error("nanobind keeps its values elsewhere than this build expects");
+}
+
 /// The C++ value of an object whose type is exactly the bound one, or null: the launch path's test.
 template <class T>
 T* exactly(PyObject* object, PyTypeObject* type) {
     if (Py_TYPE(object) != type) return nullptr;
-    return nb::inst_ptr<T>(nb::handle(object));
+    return payload<T>(object);
 }
 
 /// The C++ value of an instance of the bound class or of a subclass, or null.

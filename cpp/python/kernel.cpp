@@ -219,6 +219,7 @@ void bind_kernel(nb::module_& module) {
                  [](const Kernel& self) { return std::hash<std::uintptr_t>()(raw(self)); })
             .def("__repr__", repr);
     Kernel::python_type = reinterpret_cast<PyTypeObject*>(type.ptr());
+    prove_payload<Kernel>(nullptr);
 }
 
 } // namespace cudamod::python

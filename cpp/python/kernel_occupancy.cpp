@@ -14,6 +14,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -34,6 +35,12 @@ void check(CUresult status, const char* call, const KernelOccupancy& self,
     });
 }
 
+/// The driver looks at the low 32 bits of a size (seen on an H200 with driver 580), so that one of
+/// 2**40 bytes would fit. No block has as much as this, either.
+std::size_t as_the_driver_reads(std::size_t bytes) {
+    return std::min(bytes, std::size_t{std::numeric_limits<int>::max()});
+}
+
 int max_active_blocks_per_multiprocessor(const KernelOccupancy& self, nb::handle block,
                                          nb::handle dynamic_bytes) {
     begin_public_call();
@@ -41,8 +48,8 @@ int max_active_blocks_per_multiprocessor(const KernelOccupancy& self, nb::handle
     std::size_t dynamic_size = size_argument(
         dynamic_bytes, "max_active_blocks_per_multiprocessor: dynamic_shared_memory_size");
     int blocks = 0;
-    check(driver::table.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function_of(self),
-                                                                    block_size, dynamic_size),
+    check(driver::table.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+              &blocks, function_of(self), block_size, as_the_driver_reads(dynamic_size)),
           "cuOccupancyMaxActiveBlocksPerMultiprocessor", self,
           "block of " + std::to_string(block_size) + " threads");
     return blocks;
@@ -92,7 +99,7 @@ std::size_t CUDA_CB ask_callable(int block_size) {
         Py_DECREF(index);
     }
     query.failed = PyErr_Occurred() != nullptr;
-    return query.failed ? 0 : bytes;
+    return query.failed ? 0 : as_the_driver_reads(bytes);
 }
 
 /// The address of a C function from ctypes, cffi or an object of cuda.bindings, or null when it is
@@ -136,7 +143,8 @@ nb::object max_potential_block_size(const KernelOccupancy& self, nb::handle need
     std::size_t fixed = 0;
     CallableQuery query{nullptr, innermost_query};
     if (PyIndex_Check(needed.ptr()) && !PyBool_Check(needed.ptr())) {
-        fixed = size_argument(needed, "max_potential_block_size: dynamic_shared_memory_needed");
+        fixed = as_the_driver_reads(
+            size_argument(needed, "max_potential_block_size: dynamic_shared_memory_needed"));
     } else if (CUoccupancyB2DSize function = c_function(needed)) {
         by_size = function;
     } else if (PyCallable_Check(needed.ptr())) {

@@ -206,6 +206,7 @@ void bind_launch_config(nb::module_& module) {
         .def("__hash__", hash)
         .def("__reduce__", reduce, nb::sig("def __reduce__(self) -> tuple[Any, ...]"))
         .def("__repr__", repr);
+    prove_payload<LaunchConfig>(launch::Shape{});
 }
 
 } // namespace cudamod::python

@@ -289,6 +289,8 @@ void bind_stream(nb::module_& module) {
             .def("__hash__", [](const Stream& self) { return self.hash; })
             .def("__repr__", repr);
     Stream::python_type = reinterpret_cast<PyTypeObject*>(type.ptr());
+    prove_payload<Stream>(handles::alias<handles::StreamBox>(
+        std::make_shared<const handles::StreamBox>(nullptr, nullptr, 0, false, true)));
 }
 
 } // namespace cudamod::python
