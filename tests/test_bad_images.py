@@ -48,7 +48,7 @@ IMAGES: dict[str, tuple[bytes, int, str, str]] = {
         "line 5",
     ),
     "newer PTX": (
-        ptx(HEADER.replace("7.8", "99.9") + ".entry k() { ret; }"),
+        ptx(HEADER.replace("8.1", "99.9") + ".entry k() { ret; }"),
         222,
         "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
         "Unsupported .version 99.9",
