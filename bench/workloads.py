@@ -19,6 +19,16 @@ Loop = Callable[[int], object]
 
 ARGUMENT_COUNTS = (0, 4, 8, 16)
 
+NAMES = (
+    *(f"launcher, {n} args, {gil}" for n in ARGUMENT_COUNTS for gil in ("release", "hold")),
+    "launch(), 4 args",
+    "launcher, 4 args, NumPy scalars",
+    "launch(), 4 args, NumPy scalars",
+    "get_kernel again",
+    "attributes.num_regs again",
+    "occupancy, active blocks",
+)
+
 
 def empty_kernel(count: int) -> bytes:
     """PTX of the kernel ``empty``, which takes ``count`` parameters and returns."""
@@ -76,7 +86,7 @@ class Bench:
         return lambda times: _core.time_driver_call(launcher, times, *arguments)
 
     def loops(self) -> Iterator[tuple[str, Loop]]:
-        """Every workload by its name."""
+        """Every workload by its name, in the order of ``NAMES``."""
         for count in ARGUMENT_COUNTS:
             for gil in ("release", "hold"):
                 launcher = self.kernels[count].bind(self.config, self.stream, gil=gil)
