@@ -1,5 +1,6 @@
 #include "handles/context.h"
 
+#include "driver/log.h"
 #include "driver/status.h"
 #include "driver/table.h"
 
@@ -55,9 +56,13 @@ CUcontext current_context() {
 }
 
 int current_device() {
-    if (!current_context()) return -1;
     CUdevice device = -1;
-    driver::check(driver::table.cuCtxGetDevice(&device), "cuCtxGetDevice");
+    CUresult status = driver::table.cuCtxGetDevice(&device);
+    if (status == CUDA_ERROR_INVALID_CONTEXT) {
+        driver::take_log(status);
+        return -1;
+    }
+    driver::check(status, "cuCtxGetDevice");
     return device;
 }
 
