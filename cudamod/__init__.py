@@ -29,6 +29,10 @@ from cudamod.event import Event, EventOptions
 from cudamod.object_code import ObjectCode
 from cudamod.stream import Stream, StreamOptions
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cudamod import driver, emulator, handles
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -53,5 +57,19 @@ __all__ = [
     "Stream",
     "StreamOptions",
     "__version__",
+    "driver",
+    "emulator",
+    "handles",
     "launch",
 ]
+
+
+if not TYPE_CHECKING:  # a checker knows the modules, and would take any other name for one
+
+    def __getattr__(name):
+        """The modules that most programs don't need, imported when they are asked for."""
+        if name in ("driver", "emulator", "handles"):
+            import importlib
+
+            return importlib.import_module(f"cudamod.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -81,6 +81,8 @@ def _input(ctype: Any) -> Callable[[Any], Any]:
             return value
         if is_text and isinstance(value, (str, os.PathLike)):
             return os.fsencode(value)
+        if is_text and not isinstance(value, (bytes, bytearray)):
+            raise TypeError(f"a text must be str, bytes or CFFI data, not {type(value).__name__}")
         if hasattr(value, "__index__"):
             return ffi.cast(ctype, operator.index(value))
         return ffi.cast(ctype, ffi.from_buffer(value))

@@ -236,3 +236,19 @@ def test_a_pointer_of_another_process_is_not_followed(device: Device) -> None:
     with pytest.raises(CUDAError, match="a fatbin's wrapper holds no code") as caught:
         ObjectCode.from_fatbin(wrapper).load()
     assert caught.value.name == "CUDA_ERROR_INVALID_IMAGE"
+
+
+@pytest.mark.parametrize("space", [".global", ".shared"])
+def test_an_array_larger_than_any_memory(space: str) -> None:
+    text = f"{HEADER}{space} .b64 q[4294967296][4294967296];\n.entry k() {{ ret; }}"
+    with pytest.raises(CUDAError) as raised:
+        ObjectCode.from_ptx(text.encode()).load()
+    assert raised.value.name in ("CUDA_ERROR_INVALID_PTX", "CUDA_ERROR_INVALID_IMAGE")
+
+
+@pytest.mark.emulated
+def test_a_cubin_with_more_registers_than_there_are() -> None:
+    image = bytearray((DATA / "reduce_shared.sm90.cubin").read_bytes())
+    image[1476:1480] = b"\xff" * 4
+    kernel = ObjectCode.from_cubin(bytes(image)).get_kernel("reduce_shared")
+    assert kernel.attributes.max_threads_per_block == 0

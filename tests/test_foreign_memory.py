@@ -194,3 +194,11 @@ def test_the_interfaces_stream_is_never_0(device: Device, stream: Stream) -> Non
 def test_the_interface_of_nothing_has_address_0(device: Device) -> None:
     interface = device.allocate(0).__cuda_array_interface__
     assert (interface["shape"], interface["data"]) == ((0,), (0, False))
+
+
+def test_a_long_chain_of_owners_is_let_go(device: Device) -> None:
+    first = last = device.allocate(8)
+    for _ in range(200_000):
+        last = Buffer.from_handle(first.handle, 8, owner=last)
+    del last
+    assert not first.is_closed

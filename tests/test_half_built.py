@@ -159,3 +159,17 @@ def test_no_slot_of_a_class_trusts_its_argument(kind: Any) -> None:
         for wrong in (object(), None, 5):
             with pytest.raises(TypeError):
                 member(wrong)
+
+
+@pytest.mark.parametrize("kind", [*MADE_ELSEWHERE, Device, LaunchConfig])
+def test_no_special_method_trusts_its_self(kind: Any) -> None:
+    skipped = {"__new__", "__init_subclass__", "__subclasshook__", "__class_getitem__"}
+    for name, member in vars(kind).items():
+        if not name.startswith("__") or not callable(member) or name in skipped:
+            continue
+        for wrong in (object(), 5, (1,)):
+            try:
+                answer = member(wrong)
+            except (TypeError, AttributeError):
+                continue
+            assert answer is NotImplemented, name  # as operators answer

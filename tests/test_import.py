@@ -36,3 +36,29 @@ for name in ("libcuda", "libcudamod_emulated", "_cffi_backend", "libnvrtc", "num
     assert name not in maps, name
 """
     run_python(code)
+
+
+def test_rare_modules_come_when_they_are_asked_for(run_python: Callable[..., str]) -> None:
+    code = """
+import cudamod
+cudamod.handles.retired, cudamod.driver.use, cudamod.emulator.inject
+try:
+    cudamod.nothing
+except AttributeError as error:
+    print(error)
+"""
+    assert run_python(code) == "module 'cudamod' has no attribute 'nothing'\n"
+
+
+def test_a_second_copy_is_refused(run_python: Callable[..., str]) -> None:
+    code = """
+import sys
+import cudamod
+for name in [name for name in sys.modules if name.startswith("cudamod")]:
+    del sys.modules[name]
+try:
+    import cudamod as again
+except ImportError as error:
+    print(error)
+"""
+    assert "once per process" in run_python(code)

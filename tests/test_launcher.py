@@ -22,6 +22,7 @@ from cudamod import (
     ObjectCode,
     Stream,
     emulator,
+    launch,
 )
 
 
@@ -242,23 +243,6 @@ def test_an_argument_may_drop_the_launcher(stored: Stored, stream: Stream) -> No
     assert read(out, stream) == b"\1\0\0\0\2\0\0\0"
 
 
-def test_an_argument_may_close_the_stream(stored: Stored, device: Device) -> None:
-    for how in ("positional", "keyword"):
-        stream = device.create_stream()
-        launcher = stored.kernel("u32").bind(ONE, stream)
-        out = device.allocate(4, stream=device.default_stream)
-        device.sync()
-
-        class Closes:
-            def __index__(self, stream: Stream = stream) -> int:
-                stream.close()
-                return 3
-
-        launcher(out, Closes(), **({"stream": stream} if how == "keyword" else {}))
-        device.sync()
-        assert word(out, device.default_stream) == 3
-
-
 def test_an_argument_that_fails_launches_nothing(stored: Stored, stream: Stream) -> None:
     launcher = stored.kernel("u32").bind(ONE, stream)
     out = stream.device.allocate(4, stream=stream)
@@ -328,3 +312,24 @@ def test_threads_launch_different_kernels_for_the_first_time(device: Device) -> 
     for worker in workers:
         worker.join()
     assert failed == []
+
+
+@pytest.mark.parametrize("what", ["buffer", "stream"])
+@pytest.mark.parametrize("how", ["launch", "launcher", "keyword"])
+def test_what_a_conversion_closes_is_refused(stream: Stream, what: str, how: str) -> None:
+    kernel = ObjectCode.from_ptx(empty("k", parameters=["u64", "u32"])).get_kernel("k")
+    buffer = stream.device.allocate(8, stream=stream)
+    launcher = kernel.bind(ONE, stream)
+
+    class Closes:
+        def __index__(self) -> int:
+            (buffer if what == "buffer" else stream).close()
+            return 0
+
+    calls = {
+        "launch": lambda: launch(stream, ONE, kernel, buffer, Closes()),
+        "launcher": lambda: launcher(buffer, Closes()),
+        "keyword": lambda: launcher(buffer, Closes(), grid=1),
+    }
+    with pytest.raises(RuntimeError, match=f"(?i){what} has been closed while"):
+        calls[how]()

@@ -262,3 +262,9 @@ def test_a_signature_gives_meaning_to_bits(stored: Stored) -> None:
     assert stored.one("u32", 1.5, signature="f32") == struct.pack("<f", 1.5)
     with pytest.raises(OverflowError):
         stored.one("b32", -1, signature="u32")
+
+
+@pytest.mark.parametrize("signature", ["\ud800", ("\ud800",)])
+def test_what_is_no_text_is_a_value_error(stream: Stream, signature: Any) -> None:
+    with pytest.raises(ValueError, match="surrogates"):
+        kernel_of("u32").bind(ONE, stream, signature=signature)

@@ -45,6 +45,8 @@ Code refused(CUresult status, std::string sentence, std::string error_log = {}) 
 std::uint32_t limit_threads(std::uint32_t threads, std::uint32_t registers, const Profile& device) {
     const auto sm = multiprocessor(device.capability());
     if (!sm || !registers) return threads;
+    if (registers > sm->registers_per_thread)
+        return 0; // a damaged image: no block can have so many
     const std::uint32_t per_warp =
         (registers * sm->warp_size + sm->register_unit - 1) / sm->register_unit * sm->register_unit;
     const std::uint32_t warps = sm->registers / sm->partitions / per_warp * sm->partitions;

@@ -17,6 +17,7 @@ struct ArgumentSite {
     const std::string& kernel;
     std::size_t index;
     int device;
+    mutable bool ran_python = false; // a conversion may have, and closed something meanwhile
 };
 
 /// Writes any value that the argument contract allows into its cell; false with a Python error set.
@@ -61,6 +62,7 @@ inline bool convert(PyObject* value, const launch::Parameter& parameter, std::by
             return true;
         }
     }
+    site.ran_python = true;
     return convert_any(value, parameter, cell, site);
 }
 

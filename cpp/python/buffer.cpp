@@ -19,6 +19,7 @@
 #include <cstring>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace cudamod::python {
 
@@ -260,6 +261,21 @@ std::string repr(const Buffer& self) {
 
 } // namespace
 
+void release_owner(nb::object owner) noexcept {
+    thread_local std::vector<PyObject*> waiting;
+    thread_local bool releasing = false;
+    if (!owner.is_valid() || owner.is_none()) return;
+    waiting.push_back(owner.release().ptr());
+    if (releasing) return;
+    releasing = true;
+    while (!waiting.empty()) {
+        PyObject* next = waiting.back();
+        waiting.pop_back();
+        Py_DECREF(next);
+    }
+    releasing = false;
+}
+
 nb::object new_buffer(const handles::StreamHandle& stream, std::size_t size) {
     int device = handles::box_of<handles::StreamBox>(stream).device;
     // The driver refuses 0 bytes; an empty array's address is null.
@@ -334,9 +350,9 @@ void bind_buffer(nb::module_& module) {
             .def("__dlpack_device__", [](const Buffer& self) { return dlpack_device(open(self)); })
             .def(
                 "__enter__",
-                [](nb::object self) {
-                    open(*instance<Buffer>(self.ptr()));
-                    return self;
+                [](Buffer& self) {
+                    open(self);
+                    return nb::find(self);
                 },
                 nb::sig("def __enter__(self) -> Buffer"))
             .def(

@@ -8,6 +8,10 @@
 
 namespace cudamod::python {
 
+/// Lets an owner go; owners of owners are let go one after the other, since a long chain of them
+/// would overflow the stack.
+void release_owner(nb::object owner) noexcept;
+
 /// Python's `Buffer`: a range of memory that kernels can use. `address` is 0 once it is closed.
 struct Buffer {
     std::uint64_t address;
@@ -17,6 +21,8 @@ struct Buffer {
     bool closed = false;
     handles::DeviceMemoryHandle memory; // empty for a foreign range
     nb::object owner;                   // keeps a foreign range alive
+
+    ~Buffer() { release_owner(std::move(owner)); }
 
     bool reachable_from(int other) const { return device == other || device < 0; }
 

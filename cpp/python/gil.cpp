@@ -1,6 +1,7 @@
 #include "python/gil.h"
 
 #include "driver/environment.h"
+#include "python/text.h"
 
 #include <nanobind/stl/string.h>
 
@@ -32,7 +33,7 @@ GilManner default_gil_manner() {
 GilManner gil_manner(nb::handle name) {
     if (name.is_none()) return default_gil_manner();
     if (PyUnicode_Check(name.ptr()))
-        if (auto known = manner_of_name(nb::cast<std::string>(name))) return *known;
+        if (auto known = manner_of_name(utf8_of(name.ptr()))) return *known;
     PyErr_Format(PyExc_ValueError, "gil must be 'release', 'hold' or None, not %R", name.ptr());
     throw nb::python_error();
 }

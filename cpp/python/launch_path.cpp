@@ -70,6 +70,25 @@ PyObject* wrong_count(const launch::Kernel& kernel, std::size_t wanted, std::siz
     return nullptr;
 }
 
+bool still_open(const LaunchParts& parts, PyObject* const* arguments, std::size_t count) {
+    if (!parts.open) {
+        PyErr_Format(PyExc_RuntimeError,
+                     "kernel '%s': Stream has been closed while the arguments were converted",
+                     parts.kernel.name().c_str());
+        return false;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        const Buffer* buffer = instance<Buffer>(arguments[i]);
+        if (!buffer || !buffer->closed) continue;
+        PyErr_Format(PyExc_RuntimeError,
+                     "kernel '%s', argument %zu: Buffer has been closed while the arguments were "
+                     "converted",
+                     parts.kernel.name().c_str(), i);
+        return false;
+    }
+    return true;
+}
+
 PyObject* launch_failed(CUresult status, const LaunchParts& parts) {
     try {
         // Asking for limits below may fail too and say so; the launch's own words are taken first.

@@ -23,6 +23,7 @@ struct LaunchParts {
     const launch::Config& config;
     const handles::StreamBox& stream;
     GilManner gil;
+    const handles::StreamHandle& open; // the Python stream's own: empty once it is closed
 };
 
 /// A launch with another number of arguments than the kernel has parameters.
@@ -34,6 +35,9 @@ PyObject* launch_failed(CUresult status, const LaunchParts& parts);
 /// Makes the graph under capture keep the kernel's library; null with an error set, else None
 /// (borrowed).
 PyObject* keep_in_capture(const LaunchParts& parts);
+
+/// Whether nothing was closed while arguments were converted; false with an error set.
+bool still_open(const LaunchParts& parts, PyObject* const* arguments, std::size_t count);
 
 struct CallDriver {
     CUresult operator()(const LaunchParts& parts, void** pointers) const {
@@ -79,6 +83,8 @@ inline PyObject* launch_with(const LaunchParts& parts, PyObject* const* argument
         if (!convert(arguments[i], *parameter, cell, site)) [[unlikely]]
             return nullptr;
     }
+    if (site.ran_python && !still_open(parts, arguments, count)) [[unlikely]]
+        return nullptr;
     if (launch::is_capturing(parts.stream.raw)) [[unlikely]]
         if (!keep_in_capture(parts)) return nullptr;
     CUresult status = call_driver(parts, count ? pointers : nullptr);

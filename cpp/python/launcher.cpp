@@ -81,14 +81,15 @@ PyObject* call_with_keywords(const Bound& bound, PyObject* const* arguments, std
                 return nullptr;
             }
         }
-        handles::StreamHandle handle = open_handle(*instance<Stream>(stream_object.ptr()));
+        const Stream& stream = *instance<Stream>(stream_object.ptr());
+        handles::StreamHandle handle = open_handle(stream);
         const handles::StreamBox& box = handles::box_of<handles::StreamBox>(handle);
         if (reshaped || box.device != bound.box->device) make_ready(*bound.kernel, shape, box);
         std::optional<LaunchConfig> config;
         if (reshaped) config.emplace(shape);
-        return launch_with(
-            {*bound.kernel, *bound.layout, reshaped ? *config : *bound.config, box, bound.gil},
-            arguments, count);
+        return launch_with({*bound.kernel, *bound.layout, reshaped ? *config : *bound.config, box,
+                            bound.gil, stream.handle},
+                           arguments, count);
     } catch (...) {
         set_python_error();
         return nullptr;
@@ -101,8 +102,9 @@ PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t nargsf, P
     if (names && PyTuple_GET_SIZE(names)) return call_with_keywords(bound, arguments, count, names);
     if (!bound.stream->handle) [[unlikely]]
         return stream_closed(*bound.kernel);
-    return launch_with({*bound.kernel, *bound.layout, *bound.config, *bound.box, bound.gil},
-                       arguments, count);
+    return launch_with(
+        {*bound.kernel, *bound.layout, *bound.config, *bound.box, bound.gil, bound.stream->handle},
+        arguments, count);
 }
 
 void deallocate(PyObject* self) {
@@ -161,9 +163,9 @@ PyObject* time_driver_call(PyObject*, PyObject* const* arguments, Py_ssize_t cou
         elapsed = std::chrono::steady_clock::now() - begin;
         return status;
     };
-    PyObject* done =
-        launch_with({*bound.kernel, *bound.layout, *bound.config, *bound.box, bound.gil},
-                    arguments + 2, static_cast<std::size_t>(count - 2), repeat);
+    PyObject* done = launch_with(
+        {*bound.kernel, *bound.layout, *bound.config, *bound.box, bound.gil, bound.stream->handle},
+        arguments + 2, static_cast<std::size_t>(count - 2), repeat);
     if (!done) return nullptr;
     Py_DECREF(done);
     return PyFloat_FromDouble(static_cast<double>(elapsed.count()) / static_cast<double>(launches));
@@ -269,7 +271,8 @@ PyObject* launch_function(PyObject*, PyObject* const* arguments, Py_ssize_t coun
         const launch::Kernel& shared = *kernel->shared;
         const launch::Shape& shape = config->shape();
         if (shape.shmem_size | shape.cooperative) make_ready(shared, shape, box);
-        return launch_with({shared, shared.layout(box.context), *config, box, default_gil_manner()},
+        return launch_with({shared, shared.layout(box.context), *config, box, default_gil_manner(),
+                            stream->handle},
                            arguments + 3, static_cast<std::size_t>(count - 3));
     } catch (...) {
         set_python_error();

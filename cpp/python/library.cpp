@@ -110,6 +110,15 @@ std::optional<std::pair<std::string, std::string>> log(const Library& self) {
     return std::pair(box.log->error(), box.log->info());
 }
 
+/// A damaged image may have any bytes in a name; they are shown as escapes.
+nb::list kernel_names(const Library& self) {
+    nb::list names;
+    for (const std::string& name : handles::kernel_names(self.handle))
+        names.append(nb::steal(PyUnicode_DecodeUTF8(
+            name.data(), static_cast<Py_ssize_t>(name.size()), "backslashreplace")));
+    return names;
+}
+
 } // namespace
 
 handles::LibraryHandle library_of(nb::handle object_code) {
@@ -132,7 +141,7 @@ void bind_library(nb::module_& module) {
                             "Sequence[tuple[int, int]]) -> Library"))
         .def("find_kernel", find_kernel, nb::arg("name"),
              nb::sig("def find_kernel(self, name: str) -> Kernel | None"))
-        .def("kernel_names", [](const Library& self) { return handles::kernel_names(self.handle); })
+        .def("kernel_names", kernel_names, nb::sig("def kernel_names(self) -> list[str]"))
         .def("log", log,
              "What the driver's compiler wrote: (errors, information); None when it had no part.")
         .def_prop_ro("handle", [](const Library& self) {

@@ -5,6 +5,14 @@
 NB_MODULE(_core, module) {
     module.doc() = "The native half of cudamod; import cudamod instead.";
     using namespace cudamod::python;
+    // The driver, the registries and the types are the process's: a second copy would break the
+    // first.
+    static bool loaded = false;
+    if (loaded)
+        throw nanobind::import_error(
+            "cudamod can be imported once per process: not in a second interpreter, and not again "
+            "after it was taken out of sys.modules");
+    loaded = true;
     // Devices live as long as the process, and so may anything else when it ends.
     nanobind::set_leak_warnings(false);
     bind_error(module);

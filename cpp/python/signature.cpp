@@ -1,6 +1,7 @@
 #include "python/signature.h"
 
 #include "python/scalar.h"
+#include "python/text.h"
 
 #include <nanobind/stl/string.h>
 
@@ -91,7 +92,7 @@ std::optional<Type> type_of_ctypes(nb::handle element) {
 Type type_of_element(nb::handle element, std::size_t index) {
     std::optional<Type> type;
     if (PyUnicode_Check(element.ptr()))
-        type = launch::type_of_name(nb::cast<std::string>(element));
+        type = launch::type_of_name(utf8_of(element.ptr()));
     else if (!(type = type_of_ctypes(element)))
         type = type_of_dtype(element);
     if (!type) {
@@ -108,8 +109,7 @@ Type type_of_element(nb::handle element, std::size_t index) {
 } // namespace
 
 std::vector<Type> signature_types(nb::handle signature) {
-    if (PyUnicode_Check(signature.ptr()))
-        return launch::parse_signature(nb::cast<std::string>(signature));
+    if (PyUnicode_Check(signature.ptr())) return launch::parse_signature(utf8_of(signature.ptr()));
     if (!PyList_Check(signature.ptr()) && !PyTuple_Check(signature.ptr())) {
         PyErr_Format(PyExc_TypeError, "signature must be a text or a sequence of types, not %s",
                      Py_TYPE(signature.ptr())->tp_name);

@@ -1,5 +1,7 @@
 #include "python/text.h"
 
+#include <nanobind/nanobind.h>
+
 namespace cudamod::python {
 
 namespace {
@@ -18,6 +20,13 @@ std::string text_of(PyObject* object) {
     Py_XDECREF(start);
     Py_XDECREF(whole);
     return result;
+}
+
+std::string utf8_of(PyObject* text) {
+    Py_ssize_t length = 0;
+    const char* bytes = PyUnicode_AsUTF8AndSize(text, &length);
+    if (!bytes) throw nanobind::python_error();
+    return {bytes, static_cast<std::size_t>(length)};
 }
 
 } // namespace cudamod::python

@@ -10,4 +10,7 @@ namespace cudamod::python {
 /// Python writes), and is cut where it gets long.
 std::string text_of(PyObject* object);
 
+/// The UTF-8 of a str. Throws the UnicodeEncodeError (a ValueError) of a lone surrogate.
+std::string utf8_of(PyObject* text);
+
 } // namespace cudamod::python

@@ -132,7 +132,7 @@ void declarator(TokenStream& tokens, Declaration& declaration) {
             continue;
         }
         const std::uint64_t size = parse_constant(tokens).bits;
-        if (size > kMaxElements || declaration.elements * size > kMaxElements)
+        if (size > kMaxElements / std::max<std::uint64_t>(declaration.elements, 1))
             tokens.fail("array is too large");
         declaration.elements *= size;
         dimensions.push_back(size);
