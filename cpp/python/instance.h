@@ -7,18 +7,28 @@
 #include <cstring>
 #include <new>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 namespace cudamod::python {
 
 namespace nb = nanobind;
 
+/// Builds a value in place; aggregates by braces, since clang before 16 knows no other way.
+template <class T, class... Args>
+void construct(T* place, Args&&... args) {
+    if constexpr (std::is_aggregate_v<T>)
+        new (place) T{std::forward<Args>(args)...};
+    else
+        new (place) T(std::forward<Args>(args)...);
+}
+
 /// A new Python object of a bound class with its C++ value inside it, built in one step: nobody
 /// ever sees it without a value.
 template <class T, class... Args>
 nb::object make(Args&&... args) {
     nb::object object = nb::inst_alloc(nb::type<T>());
-    new (nb::inst_ptr<T>(object)) T(std::forward<Args>(args)...);
+    construct<T>(nb::inst_ptr<T>(object), std::forward<Args>(args)...);
     nb::inst_mark_ready(object);
     return object;
 }
@@ -27,7 +37,7 @@ nb::object make(Args&&... args) {
 template <class T, class... Args>
 PyObject* make_in(PyTypeObject* type, Args&&... args) {
     nb::object object = nb::inst_alloc(nb::handle(reinterpret_cast<PyObject*>(type)));
-    new (nb::inst_ptr<T>(object)) T(std::forward<Args>(args)...);
+    construct<T>(nb::inst_ptr<T>(object), std::forward<Args>(args)...);
     nb::inst_mark_ready(object);
     return object.release().ptr();
 }

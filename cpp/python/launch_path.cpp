@@ -78,8 +78,8 @@ bool still_open(const LaunchParts& parts, PyObject* const* arguments, std::size_
         return false;
     }
     for (std::size_t i = 0; i < count; ++i) {
-        const Buffer* buffer = instance<Buffer>(arguments[i]);
-        if (!buffer || !buffer->closed) continue;
+        if (!PyObject_TypeCheck(arguments[i], Buffer::python_type)) continue;
+        if (!nb::inst_ptr<Buffer>(nb::handle(arguments[i]))->closed) continue;
         PyErr_Format(PyExc_RuntimeError,
                      "kernel '%s', argument %zu: Buffer has been closed while the arguments were "
                      "converted",
