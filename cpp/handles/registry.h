@@ -1,11 +1,9 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 namespace cudamod::handles {
 
@@ -43,15 +41,6 @@ class Registry {
         std::lock_guard lock(mutex_);
         auto it = boxes_.find(raw);
         if (it != boxes_.end() && it->second.expired()) boxes_.erase(it);
-    }
-
-    std::vector<std::shared_ptr<const Box>> live() const {
-        std::vector<std::shared_ptr<const Box>> found;
-        std::lock_guard lock(mutex_);
-        found.reserve(boxes_.size());
-        for (const auto& [raw, weak] : boxes_)
-            if (auto box = weak.lock()) found.push_back(std::move(box));
-        return found;
     }
 
   private:
