@@ -17,6 +17,8 @@ from cudamod._core import (
     launch,
 )
 from cudamod.errors import (
+    CompileError,
+    CompilerNotFoundError,
     CUDAError,
     CUDAFileError,
     CUDAFileNotFoundError,
@@ -32,6 +34,11 @@ from cudamod.stream import Stream, StreamOptions
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cudamod import driver, emulator, handles
+    from cudamod.compile_cache import CompileCache
+    from cudamod.linker import Linker
+    from cudamod.linker_options import LinkerOptions
+    from cudamod.program import Program
+    from cudamod.program_options import ProgramOptions
 
 __version__ = "0.1.0"
 
@@ -42,6 +49,9 @@ __all__ = [
     "CUDAFileNotFoundError",
     "CUDAOutOfMemoryError",
     "CUDAWarning",
+    "CompileCache",
+    "CompileError",
+    "CompilerNotFoundError",
     "Context",
     "Device",
     "DriverNotFoundError",
@@ -53,7 +63,11 @@ __all__ = [
     "KernelOccupancy",
     "LaunchConfig",
     "Launcher",
+    "Linker",
+    "LinkerOptions",
     "ObjectCode",
+    "Program",
+    "ProgramOptions",
     "Stream",
     "StreamOptions",
     "__version__",
@@ -65,11 +79,23 @@ __all__ = [
 
 
 if not TYPE_CHECKING:  # a checker knows the modules, and would take any other name for one
+    _MODULES = ("driver", "emulator", "handles")
+    _CLASSES = {
+        "CompileCache": "compile_cache",
+        "Linker": "linker",
+        "LinkerOptions": "linker_options",
+        "Program": "program",
+        "ProgramOptions": "program_options",
+    }
 
     def __getattr__(name):
-        """The modules that most programs don't need, imported when they are asked for."""
-        if name in ("driver", "emulator", "handles"):
-            import importlib
+        """The modules and classes that most programs don't need, imported when asked for."""
+        if name not in _MODULES and name not in _CLASSES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import importlib
 
+        if name in _MODULES:
             return importlib.import_module(f"cudamod.{name}")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"cudamod.{_CLASSES[name]}"), name)
+        globals()[name] = value
+        return value

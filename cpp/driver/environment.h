@@ -25,7 +25,12 @@ inline constexpr Variable kUnloadVariable{"CUDAMOD_UNLOAD", "deferred, now or ne
                                           "when a library whose last handle is gone is unloaded: "
                                           "at the next safe point, at once, or not at all"};
 
-inline constexpr Variable kVariables[] = {kDriverVariable, kGilVariable, kUnloadVariable};
+inline constexpr Variable kCacheDirVariable{
+    "CUDAMOD_CACHE_DIR", "a path",
+    "the folder of compiled programs and extracted headers, else cudamod in the user's cache"};
+
+inline constexpr Variable kVariables[] = {kDriverVariable, kGilVariable, kUnloadVariable,
+                                          kCacheDirVariable};
 
 /// The variable's value now; unset and empty are the same.
 inline std::optional<std::string> read(const Variable& variable) {
