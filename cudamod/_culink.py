@@ -47,7 +47,7 @@ _SUFFIX_BASES = {
 }
 
 
-def refuse_options(options: LinkerOptions) -> None:
+def refuse_options(options: LinkerOptions, stacklevel: int) -> None:
     """Raise ValueError for what the driver can't do; warn of what it takes no notice of."""
     for name in _REFUSED:
         if getattr(options, name):
@@ -57,7 +57,7 @@ def refuse_options(options: LinkerOptions) -> None:
         warnings.warn(
             f"the driver's linker ignores {', '.join(ignored)}; nvJitLink has these options",
             RuntimeWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
 
 
@@ -112,7 +112,7 @@ def _jit_options(options: LinkerOptions) -> dict[str, Any]:
             values[name] = _target(value)
         elif name == "CU_JIT_CACHE_MODE":
             if value:
-                values[name] = int(driver.CUjit_cacheMode.CU_JIT_CACHE_OPTION_NONE)
+                values[name] = 0  # CU_JIT_CACHE_OPTION_NONE
         else:
             values[name] = int(value)
     return values

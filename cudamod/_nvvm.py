@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,11 +25,10 @@ def libdevice_path() -> str:
     Raises CompilerNotFoundError when there is none.
     """
     NVVM.path()
-    from cuda.pathfinder import BitcodeLibNotFoundError, find_bitcode_lib
-
+    pathfinder = importlib.import_module("cuda.pathfinder")
     try:
-        return str(find_bitcode_lib("device"))
-    except BitcodeLibNotFoundError as error:
+        return str(pathfinder.find_bitcode_lib("device"))
+    except pathfinder.BitcodeLibNotFoundError as error:
         raise CompilerNotFoundError(
             "use_libdevice needs libdevice, which `pip install cudamod[compile]` installs: "
             + str(error).partition("\n")[0]

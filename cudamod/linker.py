@@ -59,7 +59,9 @@ class Linker:
         self = object.__new__(cls)
         self._inputs = object_codes
         self._options = with_values(LinkerOptions, options, "Linker")
-        self._backend = _choose_backend([code.code_type for code in object_codes], self._options)
+        self._backend = choose_backend(
+            [code.code_type for code in object_codes], self._options, stacklevel=3
+        )
         self._is_closed = False
         self._logs = "", ""
         return self
@@ -174,7 +176,11 @@ def checked_target(target: str, known: tuple[str, ...], what: str) -> str:
     return lower
 
 
-def _choose_backend(code_types: list[str], options: LinkerOptions) -> str:
+def choose_backend(code_types: list[str], options: LinkerOptions, stacklevel: int) -> str:
+    """nvJitLink; where it is missing the driver, with a warning.
+
+    Raises CompilerNotFoundError for LTO-IR, ValueError for an option, that the driver can't do.
+    """
     try:
         NVJITLINK.path()
     except CompilerNotFoundError as error:
@@ -184,7 +190,7 @@ def _choose_backend(code_types: list[str], options: LinkerOptions) -> str:
             ) from error
         from cudamod import _culink
 
-        _culink.refuse_options(options)
-        warnings.warn(f"{error} The driver links instead.", RuntimeWarning, stacklevel=3)
+        _culink.refuse_options(options, stacklevel + 1)
+        warnings.warn(f"{error} The driver links instead.", RuntimeWarning, stacklevel=stacklevel)
         return "driver"
     return "nvJitLink"

@@ -55,7 +55,10 @@ class LinkerOptions:
         kind.switch, "make PTX; implied by the target `ptx`", nvjitlink="-ptx"
     )
     optimization_level: int | None = option(
-        kind.number, "0 to 3", nvjitlink="-O", driver="CU_JIT_OPTIMIZATION_LEVEL"
+        kind.number,
+        "0 or 3; the driver knows 0 to 4",
+        nvjitlink="-O",
+        driver="CU_JIT_OPTIMIZATION_LEVEL",
     )
     debug: bool | None = option(
         kind.switch, "debug information", nvjitlink="-g", driver="CU_JIT_GENERATE_DEBUG_INFO"
@@ -111,4 +114,4 @@ class LinkerOptions:
         return [os.fsencode(flag) for flag in self._flags()]
 
     def _flags(self) -> list[str]:
-        return list(flags_of(self, "nvjitlink", Spelling()))
+        return list(flags_of(self, "nvjitlink", Spelling("1", "0")))

@@ -19,6 +19,7 @@ from cudamod.compile_cache import CompileCache, cache_directory
 from cudamod.linker import (
     Linker,
     checked_target,
+    choose_backend,
     current_architecture,
     link_inputs,
     linker_flags,
@@ -261,8 +262,7 @@ class _Assembly:
         self.options = LinkerOptions(**values)
         self.target = target
         self.input = Input("ptx", source, str(options.name))
-        # As a Linker chooses, with its warnings.
-        self.backend = Linker(ObjectCode.from_ptx(source), options=self.options).backend
+        self.backend = choose_backend(["ptx"], self.options, stacklevel=4)
         self.flags = linker_flags(self.options, target, has_ltoir=False)
 
     def compiler(self) -> str:
