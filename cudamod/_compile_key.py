@@ -31,6 +31,8 @@ _NEVER = (
     "use_pch",
     "pch_dir",
 )
+# Options of the assembler that do.
+_FILES_OF_PTXAS = re.compile(r"(?<![\w-])(-o|-optf|--output-file|--options-file)(?![\w-])")
 _LINE_SPLICE = re.compile(r"(\\|\?\?/)[ \t]*\r?\n")
 _DIRECTIVE = re.compile(
     r"(?:#|%:|\?\?=)(?:\s|/\*.*?\*/)*(?:include|include_next|import|embed)\b(?:\s|/\*.*?\*/)*(<?)",
@@ -78,6 +80,8 @@ def compile_key(
     the driver's where the driver assembles.
     """
     if any(is_given(options, name) for name in _NEVER):
+        return None
+    if _FILES_OF_PTXAS.search(" ".join(map(str, options.ptxas_options or ()))):  # type: ignore[arg-type]
         return None
     if code_type == "c++":
         text = source.decode()

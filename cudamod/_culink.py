@@ -79,16 +79,18 @@ def link(inputs: Sequence[Input], options: LinkerOptions) -> Linked:
     # The driver writes the logs' sizes into this array until the link is destroyed.
     given = ffi.new("void *[]", [ffi.cast("void *", value) for value in values.values()])
     shown = tuple(f"{name}={value}" for name, value in values.items() if "_LOG_" not in name)
+    subject = f"link {options.name!r}"
     state = driver.cuLinkCreate(len(values), names, given)
     try:
         for item in inputs:
+            subject = f"link {options.name!r}, input {item.name!r}"
             kind = driver.CUjitInputType[_INPUT_TYPES[item.code_type]]
             code = item.code.rstrip(b"\0") + b"\0" if item.code_type == "ptx" else item.code
             driver.cuLinkAddData(state, kind, code, len(code), item.name, 0, None, None)
+        subject = f"link {options.name!r}"
         cubin, size = driver.cuLinkComplete(state)
         made = bytes(ffi.buffer(cubin, size))
     except CUDAError as error:
-        subject = f"link {options.name!r}"
         log = _text(logs["error"]) or error.log
         raise CompileError.of(error.status, error.name, error.call, subject, log, shown) from error
     finally:

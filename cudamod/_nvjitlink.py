@@ -45,6 +45,7 @@ def link(inputs: Sequence[Input], flags: Sequence[str], target: str, name: str) 
     """
     nvjitlink = NVJITLINK.bindings()
     options = tuple(flags)
+    subject = f"link {name!r}"
     handle = 0
 
     def call(function_name: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -53,7 +54,6 @@ def link(inputs: Sequence[Input], flags: Sequence[str], target: str, name: str) 
         except nvjitlink.nvJitLinkError as error:
             log = _log(nvjitlink, handle, "error") if handle else ""
             status = f"NVJITLINK_{nvjitlink.Result(error.status).name}"
-            subject = f"link {name!r}"
             raise CompileError.of(
                 error.status, status, function_name, subject, log, options
             ) from None
@@ -61,6 +61,7 @@ def link(inputs: Sequence[Input], flags: Sequence[str], target: str, name: str) 
     try:
         handle = call("nvJitLinkCreate", nvjitlink.create, len(options), options)
         for given in inputs:
+            subject = f"link {name!r}, input {given.name!r}"
             kind = getattr(nvjitlink.InputType, given.code_type.upper())
             code = given.code.rstrip(b"\0") if given.code_type == "ptx" else given.code
             call(
@@ -72,6 +73,7 @@ def link(inputs: Sequence[Input], flags: Sequence[str], target: str, name: str) 
                 len(code),
                 given.name,
             )
+        subject = f"link {name!r}"
         call("nvJitLinkComplete", nvjitlink.complete, handle)
         title = target.capitalize()
         size = call(

@@ -37,7 +37,8 @@ class Linker:
     Raises:
         ValueError: no object code; an option that the backend has not.
         TypeError: something that is no ObjectCode.
-        CompilerNotFoundError: LTO-IR without nvJitLink (a RuntimeError).
+        CompilerNotFoundError: LTO-IR without nvJitLink, or neither that nor a driver (a
+            RuntimeError).
     """
 
     __slots__ = ("__weakref__", "_backend", "_inputs", "_is_closed", "_logs", "_options")
@@ -136,13 +137,7 @@ def link_inputs(
         raise ValueError(f"the driver links to cubin alone, not to {target!r}; nvJitLink can")
     from cudamod import _culink
 
-    try:
-        return _culink.link(inputs, options)
-    except DriverNotFoundError as error:
-        raise CompilerNotFoundError(
-            "nvJitLink is not installed (`pip install cudamod[compile]`), and there is no driver "
-            "to link instead"
-        ) from error
+    return _culink.link(inputs, options)
 
 
 def linker_flags(options: LinkerOptions, target: str, has_ltoir: bool) -> list[str]:
@@ -179,7 +174,8 @@ def checked_target(target: str, known: tuple[str, ...], what: str) -> str:
 def choose_backend(code_types: list[str], options: LinkerOptions, stacklevel: int) -> str:
     """nvJitLink; where it is missing the driver, with a warning.
 
-    Raises CompilerNotFoundError for LTO-IR, ValueError for an option, that the driver can't do.
+    Raises CompilerNotFoundError where there is no driver either, and for LTO-IR; ValueError for an
+    option that the driver hasn't.
     """
     try:
         NVJITLINK.path()
@@ -188,6 +184,10 @@ def choose_backend(code_types: list[str], options: LinkerOptions, stacklevel: in
             raise CompilerNotFoundError(
                 f"nvJitLink is not available, and LTO-IR needs it. {error}"
             ) from error
+        try:
+            _core.driver_open()
+        except DriverNotFoundError:
+            raise CompilerNotFoundError(f"{error} There is no driver to link instead.") from error
         from cudamod import _culink
 
         _culink.refuse_options(options, stacklevel + 1)

@@ -91,13 +91,6 @@ def test_lto_ir_needs_no_option_and_tolerates_no_contradiction() -> None:
 
 
 @needs_nvrtc
-def test_an_option_that_leaves_nothing_to_return_is_an_error() -> None:
-    program = Program(SAXPY, "c++", {"arch": ARCH, "fdevice_syntax_only": True})
-    with pytest.raises(CompileError, match="no cubin was made"):
-        program.compile("cubin")
-
-
-@needs_nvrtc
 def test_the_error_has_log_name_and_options() -> None:
     options = ProgramOptions(arch=ARCH, name="broken", std="c++17")
     with pytest.raises(CompileError) as caught:
@@ -165,15 +158,7 @@ except Exception as error:
     print(type(error).__name__)
 """
     printed = run_python(code, CUDAMOD_DRIVER="/nowhere/libcuda.so.1")
-    assert printed.split() == [
-        "ptx",
-        "False",
-        "cubin",
-        "False",
-        "ltoir",
-        "False",
-        "DriverNotFoundError",
-    ]
+    assert printed == "ptx False\ncubin False\nltoir False\nDriverNotFoundError\n"
 
 
 @needs_nvrtc
