@@ -13,7 +13,15 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["Spelling", "check_fields", "flags_of", "is_given", "option", "with_values"]
+__all__ = [
+    "Spelling",
+    "check_fields",
+    "flags_of",
+    "is_given",
+    "option",
+    "with_defaults",
+    "with_values",
+]
 
 _ARCHITECTURE = re.compile(r"(sm|compute|lto)_\d{2,3}[af]?")
 
@@ -35,6 +43,14 @@ def option(
     """
     metadata = {"check": check, "says": says, "flags": flags}
     return dataclasses.field(default=default, metadata=metadata)
+
+
+def with_defaults(cls: type[Any]) -> Any:
+    """An object whose fields have their defaults, for ``__new__``: none is seen without them."""
+    made = object.__new__(cls)
+    for field in dataclasses.fields(cls):
+        object.__setattr__(made, field.name, field.default)
+    return made
 
 
 def check_fields(options: Any) -> None:

@@ -16,7 +16,7 @@ from cudamod.linker_options import LinkerOptions
 from cudamod.object_code import ObjectCode
 
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NoReturn
 
 __all__ = ["Linker", "LinkerOptions", "current_architecture"]
 
@@ -118,6 +118,9 @@ class Linker:
         """Refuse to link any more, and let the inputs go. Can be repeated."""
         self._is_closed = True
         self._inputs = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"cannot pickle {type(self).__name__!r} object")
 
     def __repr__(self) -> str:
         state = "closed" if self._is_closed else f"{len(self._inputs)} inputs"

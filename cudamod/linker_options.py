@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from cudamod import _compile_option as kind
-from cudamod._compile_option import Spelling, check_fields, flags_of, option
+from cudamod._compile_option import Spelling, check_fields, flags_of, option, with_defaults
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,6 +100,10 @@ class LinkerOptions:
         kind.switch, "without the linker's cache", nvjitlink="-no-cache", driver="CU_JIT_CACHE_MODE"
     )
     numba_debug: bool | None = option(kind.switch, "no effect: cuda.core has it")
+
+    def __new__(cls, *_values: object, **_named: object) -> LinkerOptions:
+        made: LinkerOptions = with_defaults(cls)
+        return made
 
     def __post_init__(self) -> None:
         check_fields(self)

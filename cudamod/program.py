@@ -30,7 +30,7 @@ from cudamod.object_code import ObjectCode
 from cudamod.program_options import ProgramOptions
 
 if TYPE_CHECKING:
-    from typing import Any, Protocol
+    from typing import Any, NoReturn, Protocol
 
     class Log(Protocol):
         """Something to write to: an open file, ``io.StringIO``."""
@@ -190,6 +190,9 @@ class Program:
         """Refuse to compile any more, and let the source go. Can be repeated."""
         self._is_closed = True
         self._source = b""
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"cannot pickle {type(self).__name__!r} object")
 
     def __repr__(self) -> str:
         state = "closed" if self._is_closed else f"{len(self._source)} bytes"

@@ -7,7 +7,14 @@ import os
 from typing import TYPE_CHECKING
 
 from cudamod import _compile_option as kind
-from cudamod._compile_option import Spelling, check_fields, flags_of, is_given, option
+from cudamod._compile_option import (
+    Spelling,
+    check_fields,
+    flags_of,
+    is_given,
+    option,
+    with_defaults,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -208,6 +215,10 @@ class ProgramOptions:
     numba_debug: bool | None = option(
         kind.switch, "debug information for Numba", nvrtc="--numba-debug", nvvm="-numba-debug"
     )
+
+    def __new__(cls, *_values: object, **_named: object) -> ProgramOptions:
+        made: ProgramOptions = with_defaults(cls)
+        return made
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,27 @@ def test_another_build_of_a_library_is_another_file(tmp_path: Path) -> None:
         seen.add(file_identity(str(path)))
     assert len(seen) >= 3  # the same size and time are only told apart by a new process
     assert file_identity(str(path)) == file_identity(str(path))
+
+
+@pytest.mark.emulated
+def test_where_the_driver_assembles_its_version_counts(
+    tmp_path: Path, run_python: Callable[..., str]
+) -> None:
+    code = f"""
+import sys, warnings
+sys.modules["cuda.bindings.nvjitlink"] = None
+warnings.simplefilter("ignore")
+from cudamod import CompileCache, Device, Program
+Device(0).set_current()
+cache = CompileCache({str(tmp_path)!r})
+Program({PTX!r}, "ptx", {{"arch": "sm_90"}}).compile("cubin", cache=cache)
+print(cache.content().entries)
+"""
+    made = [
+        run_python(code, CUDAMOD_EMULATOR_DRIVER_VERSION=version)
+        for version in ("13000", "12080", "13000")
+    ]
+    assert made == ["1\n", "2\n", "2\n"]
 
 
 @needs_nvrtc

@@ -16,3 +16,7 @@ driver.use(None)  # arg-type
 driver.version() + "x"  # operator
 cudamod.NoSuchName  # attr-defined
 cudamod.CUDAError.statuses  # attr-defined
+cudamod.ProgramOptions(fast=True)  # call-arg
+cudamod.ProgramOptions(debug="yes")  # arg-type
+cudamod.Program("", "c++").compile(3)  # arg-type
+cudamod.Linker("file")  # arg-type
