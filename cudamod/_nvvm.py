@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from cudamod import _core
 from cudamod._compiler_library import NVVM
 from cudamod._nvrtc import Compiled
 from cudamod.errors import CompileError, CompilerNotFoundError
@@ -43,12 +44,16 @@ def compile_ir(
     The flags choose the target. Functions of the libdevice at the path are added as they are used.
 
     Raises:
+        ValueError: bitcode is not whole; libNVVM would end the process.
         CompileError: libNVVM refuses a module or an option.
         CompilerNotFoundError: there is no libNVVM.
     """
     nvvm = NVVM.bindings()
     options = tuple(flags)
     subject = f"program {modules[0][0]!r}"
+    for name, code in modules:
+        if damage := _core.damage_of("nvvm", code):
+            raise ValueError(f"NVVM IR {name!r} is damaged: {damage}")
     program = nvvm.create_program()
 
     def call(name: str, function: Callable[..., Any], *arguments: Any) -> Any:

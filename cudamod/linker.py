@@ -88,7 +88,7 @@ class Linker:
         Raises:
             CompileError: the linker refuses an input or an option; it has the log.
             CUDAFileError: an input's file can't be read (an OSError, too).
-            ValueError: another target.
+            ValueError: another target, or an input that is not whole.
             RuntimeError: the linker is closed.
         """
         if self._is_closed:
@@ -131,6 +131,9 @@ def link_inputs(
     inputs: Sequence[Input], options: LinkerOptions, target: str, backend: str
 ) -> Linked:
     """Link with a backend of :attr:`Linker.backend`, for the current device if no other."""
+    for item in inputs:
+        if damage := _core.damage_of(item.code_type, item.code):
+            raise ValueError(f"{item.code_type} {item.name!r} is damaged: {damage}")
     if options.arch is None:
         options = dataclasses.replace(options, arch=current_architecture())
     if backend == "nvJitLink":
