@@ -25,7 +25,8 @@ std::vector<std::byte> read_memory(const std::byte* data, std::size_t bytes) {
     std::size_t done = 0;
     while (done < bytes) {
         // Page by page where a bigger piece fails, so that the last readable byte is found.
-        const std::size_t in_page = kHostPage - (reinterpret_cast<std::uintptr_t>(data) + done) % kHostPage;
+        const std::size_t in_page =
+            kHostPage - (reinterpret_cast<std::uintptr_t>(data) + done) % kHostPage;
         for (std::size_t piece : {bytes - done, std::min(in_page, bytes - done)}) {
             const iovec to{read.data() + done, piece},
                 from{const_cast<std::byte*>(data) + done, piece};

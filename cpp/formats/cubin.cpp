@@ -97,7 +97,8 @@ Result<Cubin> read_cubin(Bytes image) {
     auto elf = read_elf(image);
     if (!elf) return Failure{"cubin: " + elf.reason()};
     if (elf->machine != kElfMachineCuda) {
-        return bad_cubin("ELF file for machine " + std::to_string(elf->machine) + ", not 190 (CUDA)");
+        return bad_cubin("ELF file for machine " + std::to_string(elf->machine) +
+                         ", not 190 (CUDA)");
     }
     Cubin cubin;
     cubin.abi = elf->abi_version;
@@ -108,7 +109,8 @@ Result<Cubin> read_cubin(Bytes image) {
         cubin.virtual_sm = (elf->flags >> 16) & 0xff;
         cubin.suffix = (elf->flags & 0x800) ? 'a' : '\0';
     } else {
-        return bad_cubin("ELF ABI version " + std::to_string(cubin.abi) + " is not known (7 and 8 are)");
+        return bad_cubin("ELF ABI version " + std::to_string(cubin.abi) +
+                         " is not known (7 and 8 are)");
     }
     cubin.relocatable = elf->type == kElfTypeRelocatable;
 

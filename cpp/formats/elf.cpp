@@ -81,12 +81,13 @@ Result<Tables> read_tables(Bytes bytes) {
     }
     if (header->section_size != sizeof(SectionHeader)) {
         return bad_elf("section headers of " + std::to_string(header->section_size) +
-                    " bytes, not 64");
+                       " bytes, not 64");
     }
     if (header->section_count == 0 || header->names_index == kExtendedIndex) {
         auto first = read<SectionHeader>(bytes, header->section_offset);
         if (!first) {
-            return bad_elf("section header table: " + range(header->section_offset, 64, bytes.size()));
+            return bad_elf("section header table: " +
+                           range(header->section_offset, 64, bytes.size()));
         }
         if (header->section_count == 0) tables.section_count = first->size;
         if (header->names_index == kExtendedIndex) tables.names_index = first->link;
@@ -94,8 +95,8 @@ Result<Tables> read_tables(Bytes bytes) {
     if (tables.section_count > bytes.size() / sizeof(SectionHeader) ||
         !slice(bytes, header->section_offset, tables.section_count * sizeof(SectionHeader))) {
         return bad_elf("section header table: " + std::to_string(tables.section_count) +
-                    " entries at offset " + std::to_string(header->section_offset) +
-                    " reach beyond the end (" + std::to_string(bytes.size()) + " bytes)");
+                       " entries at offset " + std::to_string(header->section_offset) +
+                       " reach beyond the end (" + std::to_string(bytes.size()) + " bytes)");
     }
     return tables;
 }
@@ -110,7 +111,7 @@ Result<std::vector<ElfSymbol>> read_symbols(const std::vector<ElfSection>& secti
     std::vector<ElfSymbol> symbols;
     if (table.link >= sections.size()) {
         return bad_elf("symbol table names section " + std::to_string(table.link) + " of " +
-                    std::to_string(sections.size()) + " for its strings");
+                       std::to_string(sections.size()) + " for its strings");
     }
     const Bytes strings = sections[table.link].bytes;
     const std::size_t count = table.bytes.size() / sizeof(SymbolRecord);
@@ -125,7 +126,7 @@ Result<std::vector<ElfSymbol>> read_symbols(const std::vector<ElfSection>& secti
             auto text = read_string(strings, record.name);
             if (!text) {
                 return bad_elf("name of symbol " + std::to_string(i) + " at offset " +
-                            std::to_string(record.name) + " is outside the string table");
+                               std::to_string(record.name) + " is outside the string table");
             }
             name = *text;
             if (name.size() > name_budget) return bad_elf("symbols repeat the same long names");
@@ -159,7 +160,7 @@ Result<Elf> read_elf(Bytes bytes) {
         // A cut-off file whose section headers are other memory's bytes.
         if (section.type != kStringTable) {
             return bad_elf("section " + std::to_string(tables->names_index) + " of type " +
-                        std::to_string(section.type) + " is not the table of section names");
+                           std::to_string(section.type) + " is not the table of section names");
         }
         auto part = slice(bytes, section.offset, section.size);
         if (!part)
@@ -176,7 +177,7 @@ Result<Elf> read_elf(Bytes bytes) {
             auto part = slice(bytes, raw.offset, raw.size);
             if (!part) {
                 return bad_elf("section '" + std::string(name) +
-                            "': " + range(raw.offset, raw.size, bytes.size()));
+                               "': " + range(raw.offset, raw.size, bytes.size()));
             }
             contents = *part;
             if (raw.size > section_budget) return bad_elf("sections overlap");

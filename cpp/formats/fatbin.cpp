@@ -124,8 +124,8 @@ Result<Fatbin> read_fatbin(Bytes image) {
     auto entries = slice(image, header->header_size, header->entries_size);
     if (!entries) {
         return bad_fatbin("says it has " + std::to_string(header->entries_size) +
-                    " bytes of entries, but only " + std::to_string(image.size()) +
-                    " bytes are there");
+                          " bytes of entries, but only " + std::to_string(image.size()) +
+                          " bytes are there");
     }
     Fatbin fatbin;
     std::uint64_t at = 0;
@@ -136,17 +136,18 @@ Result<Fatbin> read_fatbin(Bytes image) {
         auto whole_header = slice(*entries, at, entry->header_size);
         if (entry->header_size < sizeof(EntryHeader) || !whole_header) {
             return bad_fatbin(which + " has a header of " + std::to_string(entry->header_size) +
-                        " bytes");
+                              " bytes");
         }
         at += entry->header_size;
         auto payload = slice(*entries, at, entry->payload_size);
         if (!payload) {
             return bad_fatbin(which + " has a payload of " + std::to_string(entry->payload_size) +
-                        " bytes, which reaches beyond the end");
+                              " bytes, which reaches beyond the end");
         }
         if ((entry->flags & (kFlagLz4 | kFlagZstd)) && entry->compressed_size > payload->size()) {
             return bad_fatbin(which + " has " + std::to_string(entry->compressed_size) +
-                        " compressed bytes in a payload of " + std::to_string(payload->size()));
+                              " compressed bytes in a payload of " +
+                              std::to_string(payload->size()));
         }
         at += entry->payload_size;
         fatbin.entries.push_back(make_entry(*entry, *whole_header, *payload));
@@ -157,7 +158,7 @@ Result<Fatbin> read_fatbin(Bytes image) {
 Result<std::vector<std::byte>> extract(const FatbinEntry& entry) {
     if (entry.kind == FatbinKind::LtoIr) {
         return bad_fatbin("LTO-IR for sm_" + std::to_string(entry.sm) +
-                    " is encoded inside a fatbin and can't be read from it");
+                          " is encoded inside a fatbin and can't be read from it");
     }
     Result<std::vector<std::byte>> image =
         entry.compression == Compression::Lz4

@@ -55,7 +55,7 @@ Result<std::vector<std::byte>> decompress_lz4(Bytes block, std::uint64_t size) {
         }
         if (*distance == 0 || *distance > out.size()) {
             return bad_lz4("a match reaches " + std::to_string(*distance) + " bytes back after " +
-                        std::to_string(out.size()));
+                           std::to_string(out.size()));
         }
         if (length > size - out.size()) {
             return bad_lz4("decodes to more than " + std::to_string(size) + " bytes");
@@ -66,7 +66,7 @@ Result<std::vector<std::byte>> decompress_lz4(Bytes block, std::uint64_t size) {
     }
     if (out.size() != size) {
         return bad_lz4("decodes to " + std::to_string(out.size()) + " bytes, not " +
-                    std::to_string(size));
+                       std::to_string(size));
     }
     return out;
 }

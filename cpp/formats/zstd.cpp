@@ -52,9 +52,10 @@ Zstd load() {
 Result<std::vector<std::byte>> decompress_zstd(Bytes frame, std::uint64_t size) {
     static const Zstd zstd = load();
     if (!zstd.complete()) {
-        return bad_zstd("the image is compressed with zstd and there is no libzstd.so.1; install it, "
-                    "or compile with "
-                    "--compress-mode=none (nvcc) or --compress=false (fatbinary)");
+        return bad_zstd(
+            "the image is compressed with zstd and there is no libzstd.so.1; install it, "
+            "or compile with "
+            "--compress-mode=none (nvcc) or --compress=false (fatbinary)");
     }
     if (size > kLargest || size / kMostPerZstdByte > frame.size()) {
         return bad_zstd(std::to_string(frame.size()) + " bytes can't hold " + std::to_string(size));
@@ -63,7 +64,8 @@ Result<std::vector<std::byte>> decompress_zstd(Bytes frame, std::uint64_t size) 
     const std::size_t done = zstd.decompress(out.data(), out.size(), frame.data(), frame.size());
     if (zstd.is_error(done)) return bad_zstd(zstd.error_name(done));
     if (done != size) {
-        return bad_zstd("decodes to " + std::to_string(done) + " bytes, not " + std::to_string(size));
+        return bad_zstd("decodes to " + std::to_string(done) + " bytes, not " +
+                        std::to_string(size));
     }
     return out;
 }
