@@ -29,8 +29,15 @@ inline constexpr Variable kCacheDirVariable{
     "CUDAMOD_CACHE_DIR", "a path",
     "the folder of compiled programs and extracted headers, else cudamod in the user's cache"};
 
-inline constexpr Variable kVariables[] = {kDriverVariable, kGilVariable, kUnloadVariable,
-                                          kCacheDirVariable};
+inline constexpr Variable kTraceVariable{
+    "CUDAMOD_TRACE", "0 or 1", "print the creation and destruction of every handle on stderr"};
+
+inline constexpr Variable kLeakCheckVariable{
+    "CUDAMOD_LEAK_CHECK", "0 or 1",
+    "at exit, print the handles that were never released on stderr, and where they were made"};
+
+inline constexpr Variable kVariables[] = {kDriverVariable, kGilVariable,       kUnloadVariable,
+                                          kTraceVariable,  kLeakCheckVariable, kCacheDirVariable};
 
 /// The variable's value now; unset and empty are the same.
 inline std::optional<std::string> read(const Variable& variable) {
