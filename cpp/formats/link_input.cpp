@@ -9,26 +9,26 @@
 namespace cudamod::formats {
 namespace {
 
-constexpr std::uint32_t kSymbolTable = 2, kRela = 4, kRel = 9;
+constexpr std::uint32_t kSymbolSection = 2, kRelaSection = 4, kRelSection = 9;
 constexpr std::uint64_t kSymbolBytes = 24, kRelaBytes = 24, kRelBytes = 16;
 constexpr std::uint16_t kFirstReservedIndex = 0xff00;
-constexpr std::string_view kElfMagic = "\x7f"
+constexpr std::string_view kElfBegin = "\x7f"
                                        "ELF";
-constexpr std::string_view kArchiveMagic = "!<arch>\n";
-constexpr std::string_view kBitcodeMagic = "BC\xc0\xde";
+constexpr std::string_view kArchiveBegin = "!<arch>\n";
+constexpr std::string_view kBitcodeBegin = "BC\xc0\xde";
 
-struct Relocation {
+struct RelocationEntry {
     std::uint64_t offset, info;
 };
 
 std::string damage_of_relocations(const Elf& elf, const ElfSection& section) {
-    const std::uint64_t bytes = section.type == kRela ? kRelaBytes : kRelBytes;
+    const std::uint64_t bytes = section.type == kRelaSection ? kRelaBytes : kRelBytes;
     if (section.entry_size != bytes) return "has entries of another size";
     const std::uint64_t symbols = elf.sections[section.link].size / kSymbolBytes;
     const std::uint64_t target =
         section.info < elf.sections.size() ? elf.sections[section.info].size : 0;
     for (std::uint64_t at = 0; at + bytes <= section.bytes.size(); at += bytes) {
-        const auto entry = *read<Relocation>(section.bytes, at);
+        const auto entry = *read<RelocationEntry>(section.bytes, at);
         if (entry.info >> 32 >= std::max<std::uint64_t>(symbols, 1) ||
             entry.offset >= std::max<std::uint64_t>(target, 1))
             return "has a relocation that leads nowhere";
@@ -45,9 +45,9 @@ std::string damage_of_elf(Bytes image) {
         std::string damage;
         if (section.link >= elf->sections.size()) {
             damage = "refers to section " + std::to_string(section.link);
-        } else if (section.type == kSymbolTable && section.entry_size != kSymbolBytes) {
+        } else if (section.type == kSymbolSection && section.entry_size != kSymbolBytes) {
             damage = "has entries of another size";
-        } else if (section.type == kRela || section.type == kRel) {
+        } else if (section.type == kRelaSection || section.type == kRelSection) {
             damage = damage_of_relocations(*elf, section);
         }
         if (!damage.empty())
@@ -64,8 +64,8 @@ std::string damage_of_elf(Bytes image) {
 }
 
 std::string damage_of_archive(Bytes image) {
-    if (!as_text(image).starts_with(kArchiveMagic)) return "archive: wrong magic number";
-    std::uint64_t at = kArchiveMagic.size();
+    if (!as_text(image).starts_with(kArchiveBegin)) return "archive: wrong magic number";
+    std::uint64_t at = kArchiveBegin.size();
     while (at < image.size()) {
         const std::string member = "archive: the member at byte " + std::to_string(at);
         const auto header = slice(image, at, 60);
@@ -76,7 +76,7 @@ std::string damage_of_archive(Bytes image) {
             return member + " has no size";
         const auto content = slice(image, at + 60, size);
         if (!content) return member + " is cut off";
-        if (as_text(*content).starts_with(kElfMagic)) {
+        if (as_text(*content).starts_with(kElfBegin)) {
             const std::string damage = damage_of_elf(*content);
             if (!damage.empty()) return member + ": " + damage;
         }
@@ -133,7 +133,7 @@ std::string damage_of(std::string_view kind, Bytes image) {
     if (kind == "cubin" || kind == "object") return damage_of_elf(image);
     if (kind == "library") return damage_of_archive(image);
     if (kind == "fatbin") return damage_of_fatbin(image);
-    if (kind == "nvvm" && as_text(image).starts_with(kBitcodeMagic))
+    if (kind == "nvvm" && as_text(image).starts_with(kBitcodeBegin))
         return damage_of_bitcode(image);
     return {};
 }
