@@ -91,8 +91,13 @@ def compile_key(
         if extra_digest is None and needs_digest(text, options):
             return None
     values = [(field.name, getattr(options, field.name)) for field in dataclasses.fields(options)]
-    # Debug information holds the folder that a relative name is meant in.
-    folder = os.getcwd() if options.debug or options.lineinfo else ""
+    folder = ""
+    if options.debug or options.lineinfo:
+        # Debug information holds the folder that a relative name is meant in.
+        try:
+            folder = os.getcwd()
+        except OSError:  # it was removed
+            return None
     parts = (
         _FORMAT,
         code_type,

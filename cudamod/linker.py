@@ -65,6 +65,8 @@ class Linker:
         )
         self._is_closed = False
         self._logs = "", ""
+        if self._options.numba_debug:
+            warnings.warn("numba_debug has no effect on linking", UserWarning, stacklevel=2)
         return self
 
     @staticmethod
@@ -91,12 +93,13 @@ class Linker:
             ValueError: another target, or an input that is not whole.
             RuntimeError: the linker is closed.
         """
+        codes = self._inputs  # before the check: another thread may close
         if self._is_closed:
             raise RuntimeError("Linker has been closed")
         target = checked_target(target_type, _TARGETS, "linking")
         inputs = [
             Input(code.code_type, code._read(), code.name or f"input {index}")
-            for index, code in enumerate(self._inputs)
+            for index, code in enumerate(codes)
         ]
         try:
             linked = link_inputs(inputs, self._options, target, self._backend)

@@ -149,21 +149,24 @@ class Program:
             TypeError, ValueError: an argument of the wrong type or value.
             RuntimeError: the program is closed.
         """
+        source = self._source  # before the check: another thread may close
         if self._is_closed:
             raise RuntimeError("Program has been closed")
         target = checked_target(target_type, _TARGETS[self._code_type], self._code_type)
         expressions = _checked_expressions(name_expressions, self._code_type)
         if extra_digest is not None and not isinstance(extra_digest, (str, bytes)):
             raise TypeError(f"extra_digest must be str or bytes, not {extra_digest!r}")
+        if logs is not None and not hasattr(logs, "write"):
+            raise TypeError(f"logs must have a write method, not {logs!r}")
         store = _store(cache)
         options = self._options
         if options.arch is None:
             options = dataclasses.replace(options, arch=current_architecture())
-        work = _WORK[self._code_type](self._source, options, target, expressions)
+        work = _WORK[self._code_type](source, options, target, expressions)
         key = None
         if store is not None:
             key = compile_key(
-                self._source,
+                source,
                 self._code_type,
                 options,
                 target,

@@ -102,6 +102,11 @@ def test_debug_information_holds_the_folder(
         monkeypatch.chdir(tmp_path)
         assert (key(options=given) != before) == bool(options)
         monkeypatch.chdir("/")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert key(options=ProgramOptions(arch="sm_90", debug=True)) is None
 
 
 HEADERS = [

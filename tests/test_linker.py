@@ -244,6 +244,12 @@ def test_wrong_arguments() -> None:
 
 
 @needs_nvjitlink
+def test_numba_debug_is_not_dropped_silently() -> None:
+    with pytest.warns(UserWarning, match="numba_debug has no effect"):
+        Linker(NOTHING, options={"arch": ARCH, "numba_debug": True})
+
+
+@needs_nvjitlink
 def test_wrong_targets_and_closed_linkers() -> None:
     linker = Linker(NOTHING, options={"arch": ARCH})
     with pytest.raises(ValueError, match=r"target_type='ltoir' for linking \(supported: cubin"):

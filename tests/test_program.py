@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 import threading
 import time
 from array import array
@@ -107,6 +108,8 @@ def test_the_error_has_log_name_and_options() -> None:
     assert 'identifier "undeclared" is undefined' in error.log
     for part in (error.name, error.subject, "--std=c++17", error.log):
         assert part in str(error)
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), str(copy), copy.options) == (CompileError, str(error), error.options)
 
 
 @needs_nvrtc
@@ -328,6 +331,8 @@ def test_wrong_arguments_of_compile() -> None:
         Program(PTX, "ptx", {"arch": ARCH, "std": "c++17"}).compile("cubin")
     with pytest.raises(TypeError, match="cache must be"):
         program.compile("ptx", cache="/tmp")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="logs must have a write method"):
+        program.compile("ptx", logs="log")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="extra_digest must be"):
         program.compile("ptx", extra_digest=3)  # type: ignore[arg-type]
 

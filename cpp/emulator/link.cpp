@@ -8,8 +8,12 @@
 #include "emulator/ptx/diagnostics.h"
 #include "emulator/ptx/lexer.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace cudamod::emulator {
 namespace {
