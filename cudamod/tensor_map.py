@@ -8,10 +8,9 @@ from cudamod import _core
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any, Literal, SupportsIndex
 
-    Sizes = Sequence[SupportsIndex] | SupportsIndex
+    Sizes = tuple[SupportsIndex, ...] | list[SupportsIndex] | SupportsIndex
     Interleave = Literal["none", "16b", "32b"] | int
     Swizzle = (
         Literal[
@@ -121,7 +120,7 @@ class TensorMap(_core.EncodedTensorMap):
         for size in box:
             layout.require(1 <= size <= 256, f"box_dim {box} must be in 1 .. 256")
         layout.require_inner_box(f"box_dim {box}: the innermost", box[-1])
-        made: TensorMap = cls._tiled(cls, layout.tensor, layout.native(), box[::-1])
+        made: TensorMap = _core.encode_tiled(cls, layout.tensor, layout.native(), box[::-1])
         return made._with(layout, f"tiled, box {box}")
 
     @classmethod
@@ -156,7 +155,7 @@ class TensorMap(_core.EncodedTensorMap):
         upper = layout.corner("pixel_box_upper_corner", pixel_box_upper_corner)
         layout.require_pixel_box(layout.shape[1:-1], lower, upper)
         channels, pixels = layout.pixels(channels_per_pixel, pixels_per_column)
-        made: TensorMap = cls._im2col(
+        made: TensorMap = _core.encode_im2col(
             cls, layout.tensor, layout.native(), lower[::-1], upper[::-1], channels, pixels
         )
         return made._with(layout, f"im2col, {pixels} pixels of {channels} channels")
@@ -204,7 +203,7 @@ class TensorMap(_core.EncodedTensorMap):
             )
         layout.require_pixel_box(layout.shape[-2:-1], (lower,), (upper,))
         channels, pixels = layout.pixels(channels_per_pixel, pixels_per_column)
-        made: TensorMap = cls._im2col_wide(
+        made: TensorMap = _core.encode_im2col_wide(
             cls, layout.tensor, layout.native(), lower, upper, channels, pixels, number
         )
         return made._with(layout, f"im2col_wide, {pixels} pixels of {channels} channels")
@@ -223,7 +222,7 @@ class TensorMap(_core.EncodedTensorMap):
                 f"but the map describes memory of device {self.device.device_id}"
             )
         _require_memory(what, found, self._alignment, self._extent)
-        self._replace_address(found)
+        _core.replace_address(self, found)
 
     def _with(self, layout: _Layout, text: str) -> TensorMap:
         self._alignment = layout.alignment
@@ -339,8 +338,9 @@ class _Layout:
             self.data_type != "16u6_align16b" or not self.interleave,
             "data type '16u6_align16b' needs interleave 'none'",
         )
-        allowed = ("none", "128b", "128b_atom_32b", "128b_atom_64b")
-        allowed = allowed if self.data_type == "16u6_align16b" else allowed[:3]
+        allowed: tuple[str, ...] = ("none", "128b", "128b_atom_32b")
+        if self.data_type == "16u6_align16b":
+            allowed = (*allowed, "128b_atom_64b")
         self.require(
             not padded or _SWIZZLES[self.swizzle] in allowed,
             f"data type {self.data_type!r} needs one of the swizzles {allowed}",
@@ -466,11 +466,11 @@ def _number(what: str, name: str, value: SupportsIndex) -> int:
 
 
 def _sizes(what: str, name: str, value: Sizes) -> tuple[int, ...]:
-    if hasattr(value, "__index__") and not hasattr(value, "__len__"):
-        return (operator.index(value),)
-    if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
-        raise TypeError(f"{what}: {name} must be ints, not {type(value).__name__}")
-    return tuple(_number(what, name, size) for size in value)
+    if isinstance(value, (tuple, list)):
+        return tuple(_number(what, name, size) for size in value)
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"{what}: {name} must be an int, a tuple or a list of ints, not {value!r}")
+    return (operator.index(value),)
 
 
 def _choice(what: str, name: str, value: object, names: tuple[str, ...]) -> int:

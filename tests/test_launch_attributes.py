@@ -544,6 +544,16 @@ def test_another_cluster_than_the_compiled_one(stream: Stream, required: Kernel)
         launch(stream, LaunchConfig(grid=4, cluster=2, block=1), required, out)
 
 
+@pytest.mark.emulated
+def test_a_kernel_that_must_be_given_a_cluster(stream: Stream, device: Device) -> None:
+    text = CLUSTER_HEADER + ".visible .entry k() .explicitcluster { ret; }"
+    kernel = ObjectCode.from_ptx(text.encode()).get_kernel("k")
+    assert kernel.attributes.cluster_size_must_be_set
+    with pytest.raises(CUDAError, match=r"whose size the launch gives: LaunchConfig\.cluster"):
+        launch(stream, ONE, kernel)
+    launch(stream, LaunchConfig(grid=1, cluster=2, block=1), kernel)
+
+
 def test_a_preferred_cluster_must_fit() -> None:
     made = LaunchConfig(grid=4, cluster=(2, 1), block=1, preferred_cluster=(4, 1))
     assert made.preferred_cluster == (4, 1, 1)
@@ -673,6 +683,27 @@ def test_values_that_the_device_refuses(
 ) -> None:
     with pytest.raises(CUDAError, match=said):
         launch(stream, config(**given), kernel)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize(
+    ("number", "data"),
+    [
+        (1, struct.pack("QQfii", 0, 1, 2.0, 0, 0)),
+        (1, struct.pack("QQfii", 0, 1, 0.5, 3, 0)),
+        (1, struct.pack("QQfii", 0, 1, 0.5, 0, 2)),
+        (5, struct.pack("i", 3)),
+        (9, bytes([0, 4])),
+        (10, struct.pack("i", 2)),
+        (14, struct.pack("i", 101)),
+    ],
+)
+def test_the_emulated_driver_checks_raw_values(
+    stream: Stream, kernel: Kernel, number: int, data: bytes
+) -> None:
+    with pytest.raises(CUDAError, match=rf"Launch attribute {number}: ") as caught:
+        launch(stream, config(attributes={number: data}), kernel)
+    assert caught.value.status == 1
 
 
 # Occupancy.

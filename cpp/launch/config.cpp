@@ -57,7 +57,8 @@ Dim3 Shape::blocks() const {
             in_blocks(grid.z, size.z, "z")};
 }
 
-Config::Config(const Shape& shape) : shape_(shape) {
+Config::Config(const Shape& shape)
+    : shape_(shape), needs_preparation_(shape.shmem_size || shape.cooperative || shape.attributes) {
     std::memset(&config_, 0, sizeof config_);
     Dim3 blocks = shape.blocks();
     config_.gridDimX = blocks.x;

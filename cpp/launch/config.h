@@ -43,6 +43,9 @@ class Config {
 
     const Shape& shape() const { return shape_; }
 
+    /// Whether a launch needs something of kernel, driver or stream that must be seen to first.
+    bool needs_preparation() const { return needs_preparation_; }
+
     /// A copy of everything the driver may look at, on the stack of the caller.
     struct Native {
         CUlaunchConfig config;
@@ -60,6 +63,7 @@ class Config {
 
   private:
     Shape shape_;
+    bool needs_preparation_;
     CUlaunchConfig config_;
     std::vector<CUlaunchAttribute> attributes_;
 };

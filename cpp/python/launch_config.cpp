@@ -149,6 +149,11 @@ std::string repr(const LaunchConfig& self) {
     return text + ")";
 }
 
+/// A value is its own copy.
+nb::object itself(nb::handle_t<LaunchConfig> self) {
+    return nb::borrow(self);
+}
+
 template <std::size_t index>
 nb::object attribute(const LaunchConfig& self) {
     return launch_attribute(self.shape().attributes.get(), index);
@@ -258,11 +263,10 @@ void bind_launch_config(nb::module_& module) {
         .def_prop_ro("attributes", attribute<9>,
                      nb::sig("def attributes(self) -> tuple[tuple[int, bytes], ...]"),
                      "Attributes by the driver's number, by rising id.")
+        .def("__copy__", itself, nb::sig("def __copy__(self) -> LaunchConfig"))
         .def(
-            "__copy__", [](nb::object self) { return self; },
-            nb::sig("def __copy__(self) -> LaunchConfig"))
-        .def(
-            "__deepcopy__", [](nb::object self, nb::handle) { return self; },
+            "__deepcopy__",
+            [](nb::handle_t<LaunchConfig> self, nb::handle) { return itself(self); },
             nb::arg("memo").none(),
             nb::sig("def __deepcopy__(self, memo: object, /) -> LaunchConfig"))
         .def(

@@ -269,9 +269,7 @@ PyObject* launch_function(PyObject*, PyObject* const* arguments, Py_ssize_t coun
         handles::StreamHandle handle = open_handle(*stream);
         const handles::StreamBox& box = handles::box_of<handles::StreamBox>(handle);
         const launch::Kernel& shared = *kernel->shared;
-        const launch::Shape& shape = config->shape();
-        if (shape.shmem_size | shape.cooperative | (shape.attributes != nullptr))
-            make_ready(shared, shape, box);
+        if (config->needs_preparation()) make_ready(shared, config->shape(), box);
         return launch_with({shared, shared.layout(box.context), *config, box, default_gil_manner(),
                             stream->handle},
                            arguments + 3, static_cast<std::size_t>(count - 3));

@@ -56,7 +56,7 @@ Tensor from_buffer(const Buffer& buffer, nb::handle object) {
 }
 
 Tensor from_dlpack(const void* exchange_api, nb::handle object, const char* what) {
-    DLTensor described;
+    DLTensor described{};
     if (static_cast<const DLPackExchangeAPI*>(exchange_api)
             ->dltensor_from_py_object_no_sync(object.ptr(), &described) != 0) {
         if (PyErr_Occurred()) throw nb::python_error();
@@ -70,6 +70,8 @@ Tensor from_dlpack(const void* exchange_api, nb::handle object, const char* what
     else if (described.device.device_type != kDLCUDAHost &&
              described.device.device_type != kDLCUDAManaged)
         tensor.device = device_of_address(object, tensor.address, what);
+    if (described.ndim < 0 || (described.ndim && !described.shape))
+        refuse(object, what, "has no shape by DLPack");
     tensor.shape.emplace(described.shape, described.shape + described.ndim);
     std::int64_t bytes = (described.dtype.bits * described.dtype.lanes + 7) / 8;
     if (described.strides) {

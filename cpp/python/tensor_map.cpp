@@ -230,15 +230,26 @@ void bind_tensor_map(nb::module_& module) {
                      "The device of the memory; None where any device reaches it or it is not "
                      "known.")
         .def("__bytes__", bytes_of)
-        .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> tuple[Any, ...]"))
-        .def("_replace_address", replace_address, nb::arg("tensor"))
-        .def_static("_tiled", encode_tiled, nb::arg("type"), nb::arg("tensor"), nb::arg("layout"),
-                    nb::arg("box"))
-        .def_static("_im2col", encode_im2col, nb::arg("type"), nb::arg("tensor"), nb::arg("layout"),
-                    nb::arg("lower"), nb::arg("upper"), nb::arg("channels"), nb::arg("pixels"))
-        .def_static("_im2col_wide", encode_im2col_wide, nb::arg("type"), nb::arg("tensor"),
-                    nb::arg("layout"), nb::arg("lower"), nb::arg("upper"), nb::arg("channels"),
-                    nb::arg("pixels"), nb::arg("mode"));
+        .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> tuple[Any, ...]"));
+    module.def("encode_tiled", encode_tiled, nb::arg("type"), nb::arg("tensor"), nb::arg("layout"),
+               nb::arg("box"),
+               nb::sig("def encode_tiled(type: type[Any], tensor: Tensor, layout: tuple[Any, ...], "
+                       "box: Sequence[int]) -> Any"),
+               "An object of the type, a subclass of EncodedTensorMap, from checked values.");
+    module.def("encode_im2col", encode_im2col, nb::arg("type"), nb::arg("tensor"),
+               nb::arg("layout"), nb::arg("lower"), nb::arg("upper"), nb::arg("channels"),
+               nb::arg("pixels"),
+               nb::sig("def encode_im2col(type: type[Any], tensor: Tensor, layout: tuple[Any, "
+                       "...], lower: Sequence[int], upper: Sequence[int], channels: int, pixels: "
+                       "int) -> Any"));
+    module.def("encode_im2col_wide", encode_im2col_wide, nb::arg("type"), nb::arg("tensor"),
+               nb::arg("layout"), nb::arg("lower"), nb::arg("upper"), nb::arg("channels"),
+               nb::arg("pixels"), nb::arg("mode"),
+               nb::sig("def encode_im2col_wide(type: type[Any], tensor: Tensor, layout: tuple[Any, "
+                       "...], lower: int, upper: int, channels: int, pixels: int, mode: int) -> "
+                       "Any"));
+    module.def("replace_address", replace_address, nb::arg("map"), nb::arg("tensor"),
+               "Encodes the address anew and takes the tensor's memory.");
 }
 
 } // namespace cudamod::python
