@@ -641,6 +641,64 @@ for call in (
     ]
 
 
+LOADS = b""".version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .align 64 .b8 map[128], .param .u64 out, .param .u32 x, .param .u32 y) {
+.shared .align 128 .b8 tile[512];
+.shared .align 8 .b64 barrier;
+.reg .pred %done; .reg .b32 %tile, %barrier, %x, %y, %i, %v; .reg .b64 %map, %out, %state;
+mov.u32 %tile, tile;
+mov.u32 %barrier, barrier;
+ld.param.u64 %out, [out];
+ld.param.u32 %x, [x];
+ld.param.u32 %y, [y];
+mov.b64 %map, map;
+cvta.param.u64 %map, %map;
+mbarrier.init.shared.b64 [%barrier], 1;
+fence.proxy.async;
+mbarrier.arrive.expect_tx.shared.b64 %state, [%barrier], 512;
+cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes
+    [%tile], [%map, {%x, %y}], [%barrier];
+WAIT:
+mbarrier.try_wait.parity.shared.b64 %done, [%barrier], 0;
+@!%done bra WAIT;
+mov.u32 %i, 0;
+COPY:
+ld.shared.u32 %v, [%tile];
+st.global.u32 [%out], %v;
+add.u32 %tile, %tile, 4;
+add.u64 %out, %out, 4;
+add.u32 %i, %i, 1;
+setp.lt.u32 %done, %i, 128;
+@%done bra COPY;
+ret;
+}
+"""
+
+
+def test_a_kernel_copies_by_the_map(device: Device, stream: Stream, buffer: Buffer) -> None:
+    values = range(ROWS * COLUMNS * 2)
+    buffer.copy_from(struct.pack(f"{len(values)}I", *values), stream=stream)
+    out = device.allocate(512, stream=stream)
+    out.fill(0, stream=stream)
+    made = tiled(buffer, (8, 16), data_type="uint32")
+    try:
+        kernel = cudamod.ObjectCode.from_ptx(LOADS).get_kernel("k")
+        launch(stream, ONE, kernel, made, out, 32, 24)
+    except CUDAError as error:
+        if "one that is not supported: 'mbarrier'" not in str(error):
+            raise
+        pytest.skip("this driver does not execute tensor copies")
+    copied = struct.unpack("128I", out.copy_to(bytearray(512), stream=stream))
+    assert copied == tuple((24 + row) * COLUMNS + 32 + c for row in range(8) for c in range(16))
+    made.replace_address(buffer.handle + ROWS * COLUMNS * 4)
+    launch(stream, ONE, kernel, made, out, 0, 0)
+    copied = struct.unpack("128I", out.copy_to(bytearray(512), stream=stream))
+    first = ROWS * COLUMNS
+    assert copied == tuple(first + row * COLUMNS + c for row in range(8) for c in range(16))
+
+
 # The object.
 
 

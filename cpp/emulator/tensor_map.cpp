@@ -35,7 +35,11 @@ static_assert(sizeof(Encoded) == sizeof(CUtensorMap));
 
 template <class... Values>
 void require(bool kept, const char* format, Values... values) {
-    if (!kept) fail(CUDA_ERROR_INVALID_VALUE, format, values...);
+    if (kept) return;
+    if constexpr (sizeof...(values) == 0)
+        fail(CUDA_ERROR_INVALID_VALUE, "%s", format);
+    else
+        fail(CUDA_ERROR_INVALID_VALUE, format, values...);
 }
 
 bool is_padded(int type) {

@@ -21,7 +21,7 @@ struct Shape {
     unsigned shmem_size = 0;
     bool cooperative = false;
     bool programmatic_stream_serialization = false;
-    std::shared_ptr<const Attributes> attributes; // null without any
+    std::shared_ptr<const Attributes> attributes = nullptr; // null without any
 
     bool operator==(const Shape& other) const;
     Dim3 cluster_or_one() const { return cluster.value_or(Dim3{}); }
