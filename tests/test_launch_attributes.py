@@ -587,6 +587,16 @@ def test_a_preferred_cluster_arrives(
     assert emulator.launches()[-1].grid == (8, 2, 1)
 
 
+def test_clusters_beyond_the_portable_size(stream: Stream, cluster_kernel: Kernel) -> None:
+    driver.cuKernelSetAttribute(14, 1, driver.ffi.cast("CUkernel", cluster_kernel.handle), 0)
+    assert cluster_kernel.attributes.non_portable_cluster_size_allowed
+    launch(stream, LaunchConfig(grid=1, cluster=16, block=32), cluster_kernel)
+    stream.sync()
+    for cluster in (32, (4, 4, 4), (16, 16, 16)):
+        with pytest.raises(CUDAError, match=r"cluster of \d+ blocks exceeds the 16 that fit"):
+            launch(stream, LaunchConfig(grid=1, cluster=cluster, block=32), cluster_kernel)
+
+
 def test_products_of_dimensions_do_not_wrap(stream: Stream, cluster_kernel: Kernel) -> None:
     # 2**96 blocks are 0 in 64 bits.
     huge = LaunchConfig(grid=1, cluster=(2**32 - 1, 2**32 - 1, 2**32 - 1), block=1)
