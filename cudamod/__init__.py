@@ -35,14 +35,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cudamod import driver, emulator, handles
     from cudamod.compile_cache import CompileCache
+    from cudamod.launch_attributes import (
+        AccessPolicyWindow,
+        LaunchCompletionEvent,
+        ProgrammaticEvent,
+    )
     from cudamod.linker import Linker
     from cudamod.linker_options import LinkerOptions
     from cudamod.program import Program
     from cudamod.program_options import ProgramOptions
+    from cudamod.tensor_map import TensorMap
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AccessPolicyWindow",
     "Buffer",
     "CUDAError",
     "CUDAFileError",
@@ -61,6 +68,7 @@ __all__ = [
     "Kernel",
     "KernelAttributes",
     "KernelOccupancy",
+    "LaunchCompletionEvent",
     "LaunchConfig",
     "Launcher",
     "Linker",
@@ -68,8 +76,10 @@ __all__ = [
     "ObjectCode",
     "Program",
     "ProgramOptions",
+    "ProgrammaticEvent",
     "Stream",
     "StreamOptions",
+    "TensorMap",
     "__version__",
     "driver",
     "emulator",
@@ -78,24 +88,29 @@ __all__ = [
 ]
 
 
+# Where the rare classes are: their modules are imported when they are asked for.
+_LAZY = {
+    "AccessPolicyWindow": "launch_attributes",
+    "CompileCache": "compile_cache",
+    "LaunchCompletionEvent": "launch_attributes",
+    "Linker": "linker",
+    "LinkerOptions": "linker_options",
+    "Program": "program",
+    "ProgramOptions": "program_options",
+    "ProgrammaticEvent": "launch_attributes",
+    "TensorMap": "tensor_map",
+}
+
 if not TYPE_CHECKING:  # a checker knows the modules, and would take any other name for one
-    _MODULES = ("driver", "emulator", "handles")
-    _CLASSES = {
-        "CompileCache": "compile_cache",
-        "Linker": "linker",
-        "LinkerOptions": "linker_options",
-        "Program": "program",
-        "ProgramOptions": "program_options",
-    }
 
     def __getattr__(name):
-        """The modules and classes that most programs don't need, imported when asked for."""
-        if name not in _MODULES and name not in _CLASSES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        import importlib
+        """The modules that most programs don't need, imported when they are asked for."""
+        if name in ("driver", "emulator", "handles"):
+            import importlib
 
-        if name in _MODULES:
             return importlib.import_module(f"cudamod.{name}")
-        value = getattr(importlib.import_module(f"cudamod.{_CLASSES[name]}"), name)
-        globals()[name] = value
-        return value
+        if name in _LAZY:
+            import importlib
+
+            return getattr(importlib.import_module(f"cudamod.{_LAZY[name]}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -26,12 +26,21 @@ MADE_ELSEWHERE = [
     cudamod.Launcher,
     cudamod.ObjectCode,
     cudamod.Stream,
+    cudamod.TensorMap,
 ]
 NATIVE = [kind for kind in MADE_ELSEWHERE if kind is not cudamod.ObjectCode]
 NATIVE += [Device, LaunchConfig]
 COMPILING = [cudamod.CompileCache, cudamod.Linker, cudamod.Program]
 OPTIONS = [EventOptions, StreamOptions, cudamod.LinkerOptions, cudamod.ProgramOptions]
-MADE_BY_CALL = [Device, LaunchConfig, *COMPILING, *OPTIONS]
+MADE_BY_CALL = [
+    Device,
+    LaunchConfig,
+    cudamod.AccessPolicyWindow,
+    cudamod.LaunchCompletionEvent,
+    cudamod.ProgrammaticEvent,
+    *COMPILING,
+    *OPTIONS,
+]
 EXCEPTIONS = [
     value
     for value in vars(cudamod).values()
