@@ -20,5 +20,8 @@ void bind_kernel_occupancy(nanobind::module_& module);
 void bind_kernel(nanobind::module_& module);
 void bind_library(nanobind::module_& module);
 void bind_launcher(nanobind::module_& module);
+void bind_launch(nanobind::module_& module);
+void bind_current_stream(nanobind::module_& module);
+void bind_launch_observer(nanobind::module_& module);
 
 } // namespace cudamod::python

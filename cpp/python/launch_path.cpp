@@ -2,9 +2,12 @@
 
 #include "driver/log.h"
 #include "driver/status.h"
+#include "handles/context.h"
 #include "handles/library.h"
 #include "python/error.h"
 
+#include <cstdint>
+#include <stdexcept>
 #include <string>
 
 namespace cudamod::python {
@@ -116,6 +119,36 @@ PyObject* keep_in_capture(const LaunchParts& parts) {
         set_python_error();
         return nullptr;
     }
+}
+
+void make_ready(const launch::Kernel& kernel, const launch::Shape& shape,
+                const handles::StreamBox& stream) {
+    if (shape.shmem_size) kernel.allow_dynamic_shared(stream.device, shape.shmem_size);
+    if (!shape.cooperative) return;
+    // A block that is too large is for the launch to refuse: it says which limit is exceeded.
+    std::uint64_t threads = shape.block.product();
+    if (threads > static_cast<unsigned>(
+                      kernel.attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, stream.device)))
+        return;
+    handles::ContextScope scope(stream.context);
+    int blocks = 0, multiprocessors = 0;
+    driver::check(driver::table.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                      &blocks, reinterpret_cast<CUfunction>(kernel.raw()),
+                      static_cast<int>(threads), shape.shmem_size),
+                  "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+                  [&] { return "kernel '" + kernel.name() + "'"; });
+    driver::check(driver::table.cuDeviceGetAttribute(
+                      &multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, stream.device),
+                  "cuDeviceGetAttribute", "multiprocessor count");
+    std::uint64_t most =
+        std::uint64_t{static_cast<unsigned>(blocks)} * static_cast<unsigned>(multiprocessors);
+    std::uint64_t asked = shape.grid.product() * shape.cluster.value_or(launch::Dim3{}).product();
+    if (asked > most)
+        throw std::invalid_argument(
+            "kernel '" + kernel.name() + "': the specified grid size (" +
+            std::to_string(shape.grid.x) + " * " + std::to_string(shape.grid.y) + " * " +
+            std::to_string(shape.grid.z) + ") exceeds the limit (" + std::to_string(most) +
+            ") of blocks that can run at once, as a cooperative launch must");
 }
 
 } // namespace cudamod::python

@@ -30,4 +30,7 @@ NB_MODULE(_core, module) {
     bind_kernel(module);
     bind_library(module);
     bind_launcher(module);
+    bind_launch(module);
+    bind_current_stream(module);
+    bind_launch_observer(module);
 }
