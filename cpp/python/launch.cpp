@@ -22,6 +22,21 @@ bool needs_ready(const launch::Config& config) {
     return config.shape().shmem_size || config.shape().cooperative;
 }
 
+/// `layout`: the kernel's own if null.
+[[gnu::always_inline]] inline PyObject*
+launch_on_stream(const Stream& stream, const LaunchSource& source, const launch::Layout* layout,
+                 const launch::Config& config, GilManner gil, bool check,
+                 PyObject* const* arguments, std::size_t count) {
+    // Another thread may close the stream while this one has let the interpreter lock go.
+    handles::StreamHandle handle = open_handle(stream);
+    const handles::StreamBox& box = handles::box_of<handles::StreamBox>(handle);
+    const launch::Kernel& kernel = *source.kernel;
+    if (check && needs_ready(config)) make_ready(kernel, config.shape(), box);
+    return launch_with({kernel, layout ? *layout : kernel.layout(box.context), config, box,
+                        stream.handle, source, queue_for(gil, box), gil},
+                       arguments, count);
+}
+
 /// cuda.core's call: launch(stream, config, kernel, *arguments).
 PyObject* launch_function(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
     if (count < 3) {
@@ -40,14 +55,14 @@ PyObject* launch_function(PyObject*, PyObject* const* arguments, Py_ssize_t coun
     }
     try {
         const LaunchSource source{kernel->shared, arguments[1], arguments[0], nullptr};
-        CUcontext context = nullptr;
+        PyObject* const* values = arguments + 3;
+        auto value_count = static_cast<std::size_t>(count - 3);
         if (const Stream* stream = exactly<Stream>(arguments[0], Stream::python_type)) [[likely]]
-            context = handles::box_of<handles::StreamBox>(open_handle(*stream)).context;
-        else
-            context = context_for_layout(arguments[0]);
-        return launch_on(arguments[0], source, kernel->shared->layout(context), *config,
-                         default_gil_manner(), true, arguments + 3,
-                         static_cast<std::size_t>(count - 3));
+            return launch_on_stream(*stream, source, nullptr, *config, default_gil_manner(), true,
+                                    values, value_count);
+        const launch::Layout& layout = kernel->shared->layout(context_for_layout(arguments[0]));
+        return launch_on(arguments[0], source, layout, *config, default_gil_manner(), true, values,
+                         value_count);
     } catch (...) {
         set_python_error();
         return nullptr;
@@ -124,7 +139,7 @@ nb::object stream_or_current(nb::handle stream) {
 }
 
 CUcontext context_for_layout(nb::handle stream) {
-    if (const Stream* own = instance<Stream>(stream.ptr()))
+    if (const Stream* own = instance_or_exact<Stream>(stream.ptr()))
         return handles::box_of<handles::StreamBox>(open_handle(*own)).context;
     // What a kernel's parameters are is the same in every context.
     CUcontext current = handles::current_context();
@@ -156,21 +171,10 @@ PyObject* launch_on(PyObject* given, const LaunchSource& source, const launch::L
                     PyObject* const* arguments, std::size_t count) {
     if (given == current_mark)
         return launch_on_current(source, layout, config, gil, arguments, count);
-    nb::object converted;
-    const Stream* stream = exactly<Stream>(given, Stream::python_type);
-    if (!stream) {
-        converted = stream_argument(given);
-        stream = instance<Stream>(converted.ptr());
-    }
-    // Another thread may close the stream while this one has let the interpreter lock go.
-    handles::StreamHandle handle = open_handle(*stream);
-    const handles::StreamBox& box = handles::box_of<handles::StreamBox>(handle);
-    if (check && needs_ready(config)) make_ready(*source.kernel, config.shape(), box);
-    const LaunchSource from{source.kernel, source.config,
-                            converted.is_valid() ? converted.ptr() : given, source.metadata};
-    return launch_with(
-        {*source.kernel, layout, config, box, stream->handle, from, queue_for(gil, box), gil},
-        arguments, count);
+    nb::object stream = stream_argument(given);
+    const LaunchSource from{source.kernel, source.config, stream.ptr(), source.metadata};
+    return launch_on_stream(*instance_or_exact<Stream>(stream.ptr()), from, &layout, config, gil,
+                            check, arguments, count);
 }
 
 void bind_launch(nb::module_& module) {

@@ -40,9 +40,9 @@ struct Bound {
                  metadata.ptr()},
           parts{*kernel,
                 *layout,
-                *instance<LaunchConfig>(config_object.ptr()),
+                *instance_or_exact<LaunchConfig>(config_object.ptr()),
                 handle ? handles::box_of<handles::StreamBox>(handle) : no_stream(),
-                handle ? instance<Stream>(stream_object.ptr())->handle : always_open(),
+                handle ? instance_or_exact<Stream>(stream_object.ptr())->handle : always_open(),
                 source,
                 queue,
                 gil} {}
@@ -292,9 +292,9 @@ nb::object make_launcher(std::shared_ptr<const launch::Kernel> kernel,
     handles::LaunchQueue* queue = nullptr;
     bool current = stream.ptr() == current_mark;
     if (!current) {
-        handle = open_handle(*instance<Stream>(stream.ptr()));
+        handle = open_handle(*instance_or_exact<Stream>(stream.ptr()));
         const auto& box = handles::box_of<handles::StreamBox>(handle);
-        make_ready(*kernel, instance<LaunchConfig>(config.ptr())->shape(), box);
+        make_ready(*kernel, instance_or_exact<LaunchConfig>(config.ptr())->shape(), box);
         queue = queue_for(gil, box);
     }
     auto* launcher = PyObject_GC_New(Launcher, launcher_type);

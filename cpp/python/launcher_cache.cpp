@@ -96,7 +96,7 @@ nb::object LauncherCache::find(const std::shared_ptr<const launch::Kernel>& kern
     if (stream.ptr() != current_mark) {
         if (!exactly<Stream>(stream.ptr(), Stream::python_type)) stream = stream_argument(stream);
         const auto& box =
-            handles::box_of<handles::StreamBox>(open_handle(*instance<Stream>(stream.ptr())));
+            handles::box_of<handles::StreamBox>(open_handle(*instance_or_exact<Stream>(stream.ptr())));
         key.stream = box.raw;
         key.context = box.context;
         owned = box.owned;
