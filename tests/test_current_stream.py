@@ -262,7 +262,7 @@ def test_frameworks_that_are_asked_in_python(
 
 
 def test_an_error_of_the_framework_passes(monkeypatch: Any, kernel: Kernel, device: Device) -> None:
-    module, attributes = OfModule.torch(monkeypatch, 0)
+    module = OfModule.torch(monkeypatch, 0)[0]
     interface = {"data": (device.allocate(8).handle, False)}
 
     class Broken:

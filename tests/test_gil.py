@@ -247,12 +247,13 @@ print("done")
 """
 
 
-def run(gil: str, body: str, seconds: float) -> str | None:
+def run(folder: Path, gil: str, body: str, seconds: float) -> str | None:
     """What the program prints; None when it hangs."""
     code = PROGRAM.format(ptx=empty("k").decode(), gil=gil, body=body)
     try:
         done = subprocess.run(
             [sys.executable, "-c", code],
+            cwd=folder,
             env={**os.environ, "CUDAMOD_EMULATOR_QUIET": "1"},
             capture_output=True,
             text=True,
@@ -271,23 +272,25 @@ LAUNCHES = "for _ in range(5000): launcher()"
 @pytest.mark.parametrize("gil", ["release", "auto"])
 @pytest.mark.parametrize("whose", ["ours", "other"])
 @pytest.mark.parametrize("when", ["before", "among"])
-def test_a_full_queue_behind_a_python_callback(gil: str, whose: str, when: str) -> None:
+def test_a_full_queue_behind_a_python_callback(
+    tmp_path: Path, gil: str, whose: str, when: str
+) -> None:
     body = f"enqueue_{whose}()\n{LAUNCHES}"
     if when == "among":
         body = f"{LAUNCHES}\nfor _ in range(3):\n    enqueue_{whose}()\n    {LAUNCHES}"
-    assert run(gil, body, 120) == "done\n"
+    assert run(tmp_path, gil, body, 120) == "done\n"
 
 
 @pytest.mark.parametrize("whose", ["ours", "other"])
-def test_hold_is_for_programs_without_such_callbacks(whose: str) -> None:
+def test_hold_is_for_programs_without_such_callbacks(tmp_path: Path, whose: str) -> None:
     """The documented counterexample: the callback waits for the lock, the launch for the queue."""
-    if run("hold", f"enqueue_{whose}()\n{LAUNCHES}", 15) is not None:
+    if run(tmp_path, "hold", f"enqueue_{whose}()\n{LAUNCHES}", 15) is not None:
         pytest.skip("this driver's queue has no end, so no launch has to wait")
 
 
-def test_auto_does_not_know_what_others_have_queued() -> None:
+def test_auto_does_not_know_what_others_have_queued(tmp_path: Path) -> None:
     """Its counterexample: another library's callback, and the queue full of its launches."""
-    if run("auto", f"enqueue_other()\nfill()\n{LAUNCHES}", 15) is not None:
+    if run(tmp_path, "auto", f"enqueue_other()\nfill()\n{LAUNCHES}", 15) is not None:
         pytest.skip("this driver's queue has no end, or room for these")
 
 

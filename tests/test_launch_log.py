@@ -6,13 +6,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from ptx import HEADER, empty, storing
 
 RunPython = Callable[..., str]
 
-TRAP = HEADER + ".visible .entry bad(.param .u32 n) { trap; ret; }\n"
+TRAP = (HEADER + ".visible .entry bad(.param .u32 n) { trap; ret; }\n").encode()
 
 PROGRAM = f"""
 import cudamod, pickle
@@ -126,9 +127,10 @@ print("done")
         ("CUDAMOD_LAUNCH_LOG", "99999999999999"),
     ],
 )
-def test_a_wrong_choice_is_refused(name: str, value: str) -> None:
+def test_a_wrong_choice_is_refused(tmp_path: Path, name: str, value: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", "import cudamod"],
+        cwd=tmp_path,
         env={**os.environ, name: value},
         capture_output=True,
         text=True,
