@@ -12,7 +12,7 @@ from typing import Any
 import exchange
 
 import cudamod
-from cudamod import _core, driver
+from cudamod import _core, driver, launch_hooks
 
 _TYPES = ("u64", "u64", "u32", "f32")
 
@@ -31,6 +31,7 @@ NAMES = (
     "kernel[grid, block, stream], 4 args",
     "launcher, 4 args, grid=",
     "launcher, 4 args, stream=",
+    "launcher, 4 args, watched by a hook",
     "launcher, 4 args of which 2 are tensors",
     "launcher on CURRENT, 4 args of which 2 are tensors",
     "kernel[grid, block], CURRENT, 4 args of which 2 are tensors",
@@ -131,6 +132,7 @@ class Bench:
             "launcher, 4 args, stream=",
             loop_over(launcher, *plain_arguments, after=", stream={stream}", stream=self.stream),
         )
+        yield "launcher, 4 args, watched by a hook", _watched(loop_over(launcher, *plain_arguments))
         yield from self.tensor_loops(four)
         yield "get_kernel again", loop_over(self.codes[4].get_kernel, "empty")
         yield "attributes.num_regs again", _read_registers(four)
@@ -152,6 +154,16 @@ class Bench:
             "kernel[grid, block], CURRENT, 4 args of which 2 are tensors",
             loop_over(four, *arguments, how="call[2, 64]"),
         )
+
+
+def _watched(loop: Loop) -> Loop:
+    """The loop under a hook that does nothing."""
+
+    def watched(times: int) -> None:
+        with launch_hooks.add(lambda info: None, lambda info: None):
+            loop(times)
+
+    return watched
 
 
 def _read_registers(kernel: cudamod.Kernel) -> Loop:

@@ -17,6 +17,7 @@ has returned is called; of several exceptions the first one is raised, later one
 
 from __future__ import annotations
 
+import importlib
 import sys
 import threading
 from collections.abc import Callable
@@ -121,7 +122,7 @@ def nvtx_ranges(domain: str = "cudamod") -> LaunchHook:
     Needs NVIDIA's ``nvtx`` package; raises ImportError without it.
     """
     try:
-        import nvtx
+        nvtx: Any = importlib.import_module("nvtx")
     except ImportError:
         raise ImportError(
             "launch_hooks.nvtx_ranges needs the package nvtx: pip install nvtx"

@@ -326,8 +326,8 @@ bool convert_dlpack(PyObject* value, const Parameter& parameter, std::byte* cell
                     const ArgumentSite& site, const void* exchange_api) {
     if (!parameter.takes_pointer) [[unlikely]]
         return mismatched_array(value, parameter.type, site);
-    if (site.described.object == value) { // on the launch's device, which was taken from it
-        std::memcpy(cell, &site.described.address, sizeof site.described.address);
+    if (site.described && site.described->object == value) { // the launch's device is its own
+        std::memcpy(cell, &site.described->address, sizeof site.described->address);
         return true;
     }
     dlpack::DLTensor tensor;

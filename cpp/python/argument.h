@@ -27,7 +27,7 @@ struct ArgumentSite {
     const std::string& kernel;
     std::size_t index;
     int device;
-    DescribedTensor described{nullptr, 0};
+    const DescribedTensor* described = nullptr;
     mutable bool ran_python = false; // a conversion may have, and closed something meanwhile
     mutable unsigned closed_before = 0;
 

@@ -19,7 +19,7 @@ namespace cudamod::python {
 namespace {
 
 bool needs_ready(const launch::Config& config) {
-    return config.shape().shmem_size || config.shape().cooperative;
+    return config.shape().shmem_size | config.shape().cooperative;
 }
 
 /// `layout`: the kernel's own if null.
@@ -158,7 +158,7 @@ PyObject* launch_on_current(const LaunchSource& source, const launch::Layout& la
         if (needs_ready(config)) make_ready(kernel, config.shape(), *current.box);
         const LaunchSource from{source.kernel, source.config, nullptr, source.metadata};
         return launch_with({kernel, layout, config, *current.box, always_open(), from,
-                            queue_for(gil, *current.box), gil, current.described},
+                            queue_for(gil, *current.box), gil, &current.described},
                            arguments, count);
     } catch (...) {
         set_python_error();

@@ -38,7 +38,7 @@ struct LaunchParts {
     const LaunchSource& source;
     handles::LaunchQueue* queue; // the stream's, for GilManner::Auto; null: release
     GilManner gil;
-    DescribedTensor described{nullptr, 0};
+    const DescribedTensor* described = nullptr; // the one that told the stream
 };
 
 /// The queue that a launch in that manner on that stream has to ask.

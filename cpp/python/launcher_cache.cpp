@@ -95,8 +95,8 @@ nb::object LauncherCache::find(const std::shared_ptr<const launch::Kernel>& kern
     bool owned = false;
     if (stream.ptr() != current_mark) {
         if (!exactly<Stream>(stream.ptr(), Stream::python_type)) stream = stream_argument(stream);
-        const auto& box =
-            handles::box_of<handles::StreamBox>(open_handle(*instance_or_exact<Stream>(stream.ptr())));
+        const auto& box = handles::box_of<handles::StreamBox>(
+            open_handle(*instance_or_exact<Stream>(stream.ptr())));
         key.stream = box.raw;
         key.context = box.context;
         owned = box.owned;
