@@ -57,7 +57,7 @@ std::array<std::uint32_t, 3> array_of(const ptx::Dim3& dimensions) {
     return {dimensions.x, dimensions.y, dimensions.z};
 }
 
-std::uint32_t product(const std::array<std::uint32_t, 3>& dimensions) {
+std::uint32_t threads_in(const std::array<std::uint32_t, 3>& dimensions) {
     return dimensions[0] * dimensions[1] * dimensions[2];
 }
 
@@ -73,12 +73,13 @@ KernelCode from_entry(const ptx::Program& program, std::size_t index, const Prof
     kernel.local_bytes = entry.local_bytes;
     kernel.required_threads = array_of(entry.required_threads);
     kernel.required_cluster = array_of(entry.required_cluster);
+    kernel.explicit_cluster = entry.explicit_cluster;
     kernel.max_cluster_rank = entry.max_cluster_rank;
     kernel.ptx_version = program.target();
     kernel.binary_version = device.capability();
     kernel.entry = index;
     const std::uint32_t bound =
-        std::max(product(kernel.required_threads), product(array_of(entry.max_threads)));
+        std::max(threads_in(kernel.required_threads), threads_in(array_of(entry.max_threads)));
     kernel.max_threads = bound ? std::min(bound, kMostThreads)
                                : limit_threads(kMostThreads, kernel.registers, device);
     for (const ptx::Variable& variable : program.variables()) {
@@ -144,6 +145,7 @@ KernelCode from_cubin(const formats::Cubin& cubin, const formats::CubinKernel& r
     kernel.barriers = read.barriers;
     kernel.required_threads = read.required_threads;
     kernel.required_cluster = read.required_cluster;
+    kernel.explicit_cluster = read.explicit_cluster;
     kernel.max_cluster_rank = read.max_cluster_rank;
     kernel.ptx_version = cubin.virtual_sm;
     kernel.binary_version = cubin.sm;

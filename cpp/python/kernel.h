@@ -15,8 +15,6 @@ struct Kernel {
     LauncherCache launchers;
 
     explicit Kernel(std::shared_ptr<const launch::Kernel> shared_) : shared(std::move(shared_)) {}
-
-    static PyTypeObject* python_type;
 };
 
 } // namespace cudamod::python

@@ -18,10 +18,6 @@ namespace cudamod::python {
 
 namespace {
 
-bool needs_ready(const launch::Config& config) {
-    return config.shape().shmem_size | config.shape().cooperative;
-}
-
 /// `layout`: the kernel's own if null.
 [[gnu::always_inline]] inline PyObject*
 launch_on_stream(const Stream& stream, const LaunchSource& source, const launch::Layout* layout,
@@ -31,7 +27,7 @@ launch_on_stream(const Stream& stream, const LaunchSource& source, const launch:
     handles::StreamHandle handle = open_handle(stream);
     const handles::StreamBox& box = handles::box_of<handles::StreamBox>(handle);
     const launch::Kernel& kernel = *source.kernel;
-    if (check && needs_ready(config)) make_ready(kernel, config.shape(), box);
+    if (check && config.needs_preparation()) make_ready(kernel, config.shape(), box);
     return launch_with({kernel, layout ? *layout : kernel.layout(box.context), config, box,
                         stream.handle, source, queue_for(gil, box), gil},
                        arguments, count);
@@ -155,7 +151,7 @@ PyObject* launch_on_current(const LaunchSource& source, const launch::Layout& la
     CurrentStream current;
     if (!find_current_stream(kernel, arguments, count, current)) return nullptr;
     try {
-        if (needs_ready(config)) make_ready(kernel, config.shape(), *current.box);
+        if (config.needs_preparation()) make_ready(kernel, config.shape(), *current.box);
         const LaunchSource from{source.kernel, source.config, nullptr, source.metadata};
         return launch_with({kernel, layout, config, *current.box, always_open(), from,
                             queue_for(gil, *current.box), gil, &current.described},
