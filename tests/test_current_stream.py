@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from exchange import NAME, ExchangeAPI, capsule, describe, exchangeable
+from exchange import NAME, ExchangeAPI, Tensor, capsule, describe, exchangeable
 from ptx import ONE, Stored, empty, read
 
 import cudamod
@@ -35,7 +35,9 @@ class Framework:
             dltensor_from_py_object_no_sync=describe,
             current_work_stream=ctypes.cast(self._function, ctypes.c_void_p),
         )
-        self.kind = type("Tensor", (), {"__dlpack_c_exchange_api__": capsule(self._api, NAME)})
+        self.kind = type(
+            "Tensor", (Tensor,), {"__dlpack_c_exchange_api__": capsule(self._api, NAME)}
+        )
 
     def _answer(self, device_type: int, device_id: int, out: Any) -> int:
         self.asked.append((device_type, device_id))
