@@ -6,6 +6,7 @@ Importing this package opens no driver.
 from __future__ import annotations
 
 from cudamod._core import (
+    CURRENT,
     Buffer,
     Context,
     Device,
@@ -33,7 +34,7 @@ from cudamod.stream import Stream, StreamOptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cudamod import driver, emulator, handles
+    from cudamod import driver, emulator, handles, launch_hooks
     from cudamod.compile_cache import CompileCache
     from cudamod.launch_attributes import (
         AccessPolicyWindow,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CURRENT",
     "AccessPolicyWindow",
     "Buffer",
     "CUDAError",
@@ -85,6 +87,7 @@ __all__ = [
     "emulator",
     "handles",
     "launch",
+    "launch_hooks",
 ]
 
 
@@ -105,7 +108,7 @@ if not TYPE_CHECKING:  # a checker knows the modules, and would take any other n
 
     def __getattr__(name):
         """The modules that most programs don't need, imported when they are asked for."""
-        if name in ("driver", "emulator", "handles"):
+        if name in ("driver", "emulator", "handles", "launch_hooks"):
             import importlib
 
             return importlib.import_module(f"cudamod.{name}")

@@ -22,5 +22,8 @@ void bind_kernel(nanobind::module_& module);
 void bind_library(nanobind::module_& module);
 void bind_link_input(nanobind::module_& module);
 void bind_launcher(nanobind::module_& module);
+void bind_launch(nanobind::module_& module);
+void bind_current_stream(nanobind::module_& module);
+void bind_launch_observer(nanobind::module_& module);
 
 } // namespace cudamod::python

@@ -1,4 +1,5 @@
 #include "python/buffer.h"
+#include "python/argument.h"
 
 #include "python/bindings.h"
 
@@ -202,6 +203,7 @@ void close(Buffer& self, nb::object stream) {
             handles::box_of<handles::DeviceMemoryBox>(self.memory).free_on = std::move(order);
     }
     self.closed = true;
+    closings.fetch_add(1, std::memory_order_relaxed);
     self.address = 0;
     self.memory.reset();
     self.owner = nb::none();

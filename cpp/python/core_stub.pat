@@ -77,9 +77,22 @@
     @property
     def stream(self) -> Any: ...
 
+^cudamod\._core\.Launcher\.metadata$:
+    @property
+    def metadata(self) -> Any: ...
+
 ^cudamod\._core\.Launcher\.gil$:
     @property
-    def gil(self) -> Literal["release", "hold"]: ...
+    def gil(self) -> Literal["release", "auto", "hold"]: ...
+
+^cudamod\._core\.Kernel\.__getitem__$:
+    def __getitem__(self, key: tuple[Any, ...], /) -> Launcher:
+        """The launcher of kernel[grid, block, stream, shmem_size], remembered by its key."""
+
+^cudamod\._core\.CURRENT$:
+    CURRENT: CurrentStream
+
+^cudamod\._core\.CurrentStream\.(__repr__|__reduce__)$:
 
 ^cudamod\._core\.Launcher\.signature$:
     @property

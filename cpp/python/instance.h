@@ -76,7 +76,7 @@ T* instance(PyObject* object) {
 
 /// The same, with the exact type decided first.
 template <class T>
-T* instance_or_exact(PyObject* object) {
+[[gnu::always_inline]] inline T* instance_or_exact(PyObject* object) {
     static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<T>().ptr());
     if (T* exact = exactly<T>(object, type)) return exact;
     return instance<T>(object);

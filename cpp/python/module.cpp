@@ -32,4 +32,7 @@ NB_MODULE(_core, module) {
     bind_library(module);
     bind_link_input(module);
     bind_launcher(module);
+    bind_launch(module);
+    bind_current_stream(module);
+    bind_launch_observer(module);
 }

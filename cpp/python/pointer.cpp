@@ -71,24 +71,18 @@ const void* dlpack_exchange_api(PyTypeObject* type) {
     return api && api->dltensor_from_py_object_no_sync ? api : nullptr;
 }
 
-bool pointer_from_dlpack(PyObject* value, const void* exchange_api, std::byte* cell,
-                         const ArgumentSite& site) {
-    DLTensor tensor;
-    if (static_cast<const DLPackExchangeAPI*>(exchange_api)
-            ->dltensor_from_py_object_no_sync(value, &tensor) != 0) {
-        if (!PyErr_Occurred())
-            PyErr_Format(PyExc_TypeError,
-                         "kernel '%s', argument %zu: DLPack can't describe %s object",
-                         site.kernel.c_str(), site.index, Py_TYPE(value)->tp_name);
-        return false;
-    }
-    auto address = reinterpret_cast<std::uint64_t>(tensor.data);
-    if (address) address += tensor.byte_offset;
-    switch (tensor.device.device_type) {
+bool not_described(PyObject* value, const ArgumentSite& site) {
+    if (!PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "kernel '%s', argument %zu: DLPack can't describe %s object",
+                     site.kernel.c_str(), site.index, Py_TYPE(value)->tp_name);
+    return false;
+}
+
+bool pointer_elsewhere(PyObject* value, const DLDevice& device, std::uint64_t address,
+                       std::byte* cell, const ArgumentSite& site) {
+    switch (device.device_type) {
     case kDLCUDA:
-        if (tensor.device.device_id != site.device)
-            return refuse_device(value, tensor.device.device_id, site);
-        return store(address, cell);
+        return refuse_device(value, device.device_id, site);
     case kDLCUDAHost:
     case kDLCUDAManaged:
         return store(address, cell);
