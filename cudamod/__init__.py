@@ -5,6 +5,7 @@ Importing this package opens no driver.
 
 from __future__ import annotations
 
+from cudamod import _core
 from cudamod._core import (
     Buffer,
     Context,
@@ -14,6 +15,8 @@ from cudamod._core import (
     KernelOccupancy,
     LaunchConfig,
     Launcher,
+    MemoryPoolAttributes,
+    MemoryResource,
     launch,
 )
 from cudamod.errors import (
@@ -32,6 +35,15 @@ from cudamod.stream import Stream, StreamOptions
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cudamod import driver, emulator, handles
+    from cudamod.memory_resource import (
+        DeviceMemoryResource,
+        DeviceMemoryResourceOptions,
+        LegacyPinnedMemoryResource,
+        ManagedMemoryResource,
+        ManagedMemoryResourceOptions,
+        PinnedMemoryResource,
+        PinnedMemoryResourceOptions,
+    )
 
 __version__ = "0.1.0"
 
@@ -44,6 +56,8 @@ __all__ = [
     "CUDAWarning",
     "Context",
     "Device",
+    "DeviceMemoryResource",
+    "DeviceMemoryResourceOptions",
     "DriverNotFoundError",
     "DriverTooOldError",
     "Event",
@@ -53,7 +67,14 @@ __all__ = [
     "KernelOccupancy",
     "LaunchConfig",
     "Launcher",
+    "LegacyPinnedMemoryResource",
+    "ManagedMemoryResource",
+    "ManagedMemoryResourceOptions",
+    "MemoryPoolAttributes",
+    "MemoryResource",
     "ObjectCode",
+    "PinnedMemoryResource",
+    "PinnedMemoryResourceOptions",
     "Stream",
     "StreamOptions",
     "__version__",
@@ -65,11 +86,28 @@ __all__ = [
 
 
 if not TYPE_CHECKING:  # a checker knows the modules, and would take any other name for one
+    _MODULES = ("driver", "emulator", "handles")
+    _HOMES = {
+        "DeviceMemoryResource": "memory_resource",
+        "DeviceMemoryResourceOptions": "memory_resource",
+        "LegacyPinnedMemoryResource": "memory_resource",
+        "ManagedMemoryResource": "memory_resource",
+        "ManagedMemoryResourceOptions": "memory_resource",
+        "PinnedMemoryResource": "memory_resource",
+        "PinnedMemoryResourceOptions": "memory_resource",
+    }
+
+    def _import(name):
+        import importlib
+
+        return importlib.import_module(name)
+
+    _core.set_module_importer(_import)
 
     def __getattr__(name):
-        """The modules that most programs don't need, imported when they are asked for."""
-        if name in ("driver", "emulator", "handles"):
-            import importlib
-
-            return importlib.import_module(f"cudamod.{name}")
+        """What most programs don't need, imported when it is asked for."""
+        if name in _MODULES:
+            return _import(f"cudamod.{name}")
+        if name in _HOMES:
+            return getattr(_import(f"cudamod.{_HOMES[name]}"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

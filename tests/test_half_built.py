@@ -23,12 +23,26 @@ MADE_ELSEWHERE = [
     cudamod.KernelAttributes,
     cudamod.KernelOccupancy,
     cudamod.Launcher,
+    cudamod.MemoryPoolAttributes,
     cudamod.ObjectCode,
     cudamod.Stream,
 ]
 NATIVE = [kind for kind in MADE_ELSEWHERE if kind is not cudamod.ObjectCode]
-NATIVE += [Device, LaunchConfig]
-MADE_BY_CALL = [Device, EventOptions, LaunchConfig, StreamOptions]
+RESOURCES = [
+    cudamod.DeviceMemoryResource,
+    cudamod.LegacyPinnedMemoryResource,
+    cudamod.ManagedMemoryResource,
+    cudamod.PinnedMemoryResource,
+]
+NATIVE += [Device, LaunchConfig, *RESOURCES]
+OPTIONS = [
+    EventOptions,
+    StreamOptions,
+    cudamod.DeviceMemoryResourceOptions,
+    cudamod.ManagedMemoryResourceOptions,
+    cudamod.PinnedMemoryResourceOptions,
+]
+MADE_BY_CALL = [Device, LaunchConfig, cudamod.MemoryResource, *OPTIONS, *RESOURCES]
 EXCEPTIONS = [
     value
     for value in vars(cudamod).values()
@@ -86,7 +100,7 @@ def test_a_launch_config_may_have_a_subclass() -> None:
     assert (config.grid, config.note) == ((2, 1, 1), "mine")
 
 
-@pytest.mark.parametrize("kind", [StreamOptions, EventOptions])
+@pytest.mark.parametrize("kind", OPTIONS)
 def test_options_made_without_a_call_have_their_defaults(kind: Any) -> None:
     assert kind.__new__(kind) == kind()
     assert repr(kind.__new__(kind)) == repr(kind())
@@ -111,6 +125,9 @@ CANNOT_TRAVEL: Makers = {
     "Buffer": lambda device: device.allocate(8),
     "Context": lambda device: device.context,
     "DeviceProperties": lambda device: device.properties,
+    "DeviceMemoryResource": lambda device: device.memory_resource,
+    "MemoryPoolAttributes": lambda device: device.memory_resource.attributes,
+    "LegacyPinnedMemoryResource": lambda device: cudamod.LegacyPinnedMemoryResource(),
 }
 
 

@@ -3,7 +3,10 @@
 
 ^cudamod\._core\.__prefix__$:
     \from collections.abc import Callable, Sequence
-    \from typing import Any, Literal, NamedTuple, SupportsIndex
+    \from typing import Any, Literal, NamedTuple, SupportsIndex, TypeVar
+
+    _Pool = TypeVar("_Pool", bound="MemoryPool")
+    _Plain = TypeVar("_Plain", bound="PlainMemory")
 
 ^cudamod\._core\.ComputeCapability$:
     class ComputeCapability(NamedTuple):
