@@ -26,6 +26,8 @@ class PeerAccessibleBySetProxy(MutableSet[Device]):
     __slots__ = ("_resource",)
 
     def __init__(self, resource: DeviceMemoryResource) -> None:
+        if resource.is_closed:
+            raise RuntimeError(f"{type(resource).__name__} has been closed")
         self._resource = resource
 
     @classmethod

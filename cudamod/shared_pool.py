@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from cudamod import _core
 from cudamod.options import Options
 
@@ -51,6 +53,8 @@ class SharedPool(_core.MemoryPool):
         from cudamod import memory_ipc
 
         file = handle.handle if isinstance(handle, memory_ipc.IPCAllocationHandle) else handle
+        if isinstance(file, int):
+            os.fstat(file)  # an OSError that says what is wrong, where the driver does not
         resource = _core.imported_pool(cls, kind, location, number, file)
         if isinstance(handle, memory_ipc.IPCAllocationHandle):
             resource._alloc_handle = handle.duplicate()

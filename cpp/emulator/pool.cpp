@@ -51,6 +51,7 @@ void Pool::remove(std::uint64_t bytes) {
 }
 
 void Pool::trim(std::uint64_t keep) {
+    if (keep >= reserved) return;
     reserved = std::min(reserved, std::max(round_to_step(used), round_to_step(keep)));
 }
 

@@ -14,6 +14,8 @@ void bind_stream(nanobind::module_& module);
 void bind_event(nanobind::module_& module);
 void bind_python_half(nanobind::module_& module);
 void bind_memory_resource(nanobind::module_& module);
+void bind_memory_pool(nanobind::module_& module);
+void bind_plain_memory(nanobind::module_& module);
 void bind_memory_pool_attributes(nanobind::module_& module);
 void bind_memory_owner(nanobind::module_& module);
 void bind_buffer(nanobind::module_& module);

@@ -41,6 +41,9 @@ struct Buffer {
     static const Buffer& of(PyObject* exact) { return *payload<Buffer>(exact); }
 };
 
+/// The same Buffer; throws RuntimeError when it is closed.
+const Buffer& open(const Buffer& buffer);
+
 /// `size` bytes of the stream's device, from the pool that was current first; 0 bytes have address
 /// 0.
 nb::object new_buffer(const handles::StreamHandle& stream, std::size_t size);

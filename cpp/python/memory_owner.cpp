@@ -23,9 +23,15 @@ int clear(PyObject* self) {
     return 0;
 }
 
+/// The collector calls this before it takes any object of a cycle apart: the resource still works.
+void finalize(PyObject* self) {
+    if (nb::inst_ready(self)) nb::inst_ptr<MemoryOwner>(self)->deallocate();
+}
+
 constexpr const char* kOrigin = "Use Buffer.from_handle.";
 PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
                        {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                       {Py_tp_finalize, reinterpret_cast<void*>(finalize)},
                        {Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)},
                        {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
                        {0, nullptr}};

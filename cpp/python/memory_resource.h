@@ -1,34 +1,32 @@
 #pragma once
 
-#include "handles/memory_pool.h"
+#include "handles/stream.h"
 #include "python/instance.h"
 
-#include <cstddef>
+#include <cuda.h>
+
+#include <string>
 
 namespace cudamod::python {
 
 /// Python's `MemoryResource`: the base of everything that gives Buffers, classes of Python too.
 struct MemoryResource {};
 
-/// A resource that is a memory pool: what DeviceMemoryResource, PinnedMemoryResource and
-/// ManagedMemoryResource have in common. `handle` is empty once it is closed.
-struct MemoryPool : MemoryResource {
-    handles::MemoryPoolHandle handle;
-    handles::PoolPlace place; // stays when it is closed
-    bool owns, imported, exportable;
+/// The class of an object without its modules.
+const char* class_name(nb::handle object);
 
-    MemoryPool(handles::MemoryPoolHandle open, bool owns_) : handle(std::move(open)), owns(owns_) {
-        const auto& box = handles::box_of<handles::MemoryPoolBox>(handle);
-        place = box.place;
-        imported = box.imported;
-        exportable = box.exportable;
+/// The class that a maker of the package asks for. Throws TypeError unless it is `Native` or one
+/// derived from it.
+template <class Native>
+PyTypeObject* class_of(nb::handle type) {
+    auto* base = reinterpret_cast<PyTypeObject*>(nb::type<Native>().ptr());
+    if (!PyType_Check(type.ptr()) ||
+        !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()), base)) {
+        PyErr_Format(PyExc_TypeError, "%R is no class of memory resources", type.ptr());
+        throw nb::python_error();
     }
-};
-
-/// A resource without a pool, whose memory comes at once: pinned, or a device's that has no pools.
-struct PlainMemory : MemoryResource {
-    int device; // -1: pinned
-};
+    return reinterpret_cast<PyTypeObject*>(type.ptr());
+}
 
 /// The resource of a device's pool, where nobody set another: the one that `device_pool` answers.
 nb::object standard_resource(int device);
@@ -40,10 +38,10 @@ nb::object chosen_resource(int device);
 /// another device's memory, RuntimeError for a closed one.
 void choose_resource(int device, nb::handle resource);
 
-/// `size` bytes in the order of a stream, from a resource's pool.
-nb::object allocate_from(nb::handle resource, nb::handle size, nb::handle stream);
-
 /// Throws RuntimeError when the stream captures: an allocation would become a part of the graph.
 void refuse_capture(const handles::StreamHandle& stream, const char* what);
+
+/// Throws ValueError for memory that a Buffer owns, which would be freed twice.
+void refuse_owned(CUdeviceptr raw, const std::string& what);
 
 } // namespace cudamod::python
