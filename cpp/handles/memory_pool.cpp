@@ -158,6 +158,7 @@ CUmemoryPool find_current(const PoolPlace& place) {
 MemoryPoolBox::~MemoryPoolBox() {
     registry<MemoryPoolBox>().erase_expired(raw);
     if (!owned || !driver_is_ours()) return;
+    reclaim_pools(false);
     RetiredPool retired{raw, device(), imported, has_peers.load(), std::move(frees)};
     if (retired.is_unused()) {
         destroy_pool(retired);
@@ -169,7 +170,6 @@ MemoryPoolBox::~MemoryPoolBox() {
             // Out of memory: the pool is left to the end of the process.
         }
     }
-    reclaim_pools(false);
 }
 
 MemoryPoolHandle create_pool(const PoolPlace& place, bool exportable, std::size_t max_size) {

@@ -1,5 +1,6 @@
 #include "handles/pending_frees.h"
 
+#include "driver/log.h"
 #include "driver/table.h"
 #include "handles/destruction.h"
 
@@ -28,7 +29,9 @@ class Entered {
 };
 
 /// A context that is gone, or that faulted, frees nothing any more: nothing is left to wait for.
-bool reached(CUresult status) {
+bool reached(CUevent event) {
+    CUresult status = driver::table.cuEventQuery(event);
+    if (status != CUDA_SUCCESS) driver::take_log(status);
     return status != CUDA_ERROR_NOT_READY;
 }
 
@@ -76,7 +79,7 @@ void PendingFrees::note(const StreamHandle& stream, CUstream order) noexcept {
 
 bool PendingFrees::done() noexcept {
     std::erase_if(marks_, [](const Mark& mark) {
-        if (!mark.event || !reached(driver::table.cuEventQuery(mark.event))) return false;
+        if (!mark.event || !reached(mark.event)) return false;
         driver::table.cuEventDestroy(mark.event);
         return true;
     });
