@@ -275,7 +275,8 @@ def test_what_an_importing_process_cannot_do(
 def forward_by_pipe(stream: Stream, pipe: Any, resource: Resource, buffer: Buffer) -> Any:
     pipe.send(pickle.dumps(buffer))
     pipe.send(resource)
-    return contents(buffer, stream)
+    assert pipe.poll(TIMEOUT)
+    return pipe.recv(), contents(buffer, stream)
 
 
 def test_a_process_hands_on_what_it_got(
@@ -285,7 +286,8 @@ def test_a_process_hands_on_what_it_got(
     process = run(forward_by_pipe, shared, buffer)
     data, back = process.receive(), process.receive()
     assert back is shared
-    assert process.result() == {6}
+    process.pipe.send("thanks")
+    assert process.result() == ("thanks", {6})
     assert isinstance(data, bytes)
 
 

@@ -40,6 +40,7 @@ CUDAMOD_BEHAVIOUR("pool", measured, "High-water marks can be set to 0 alone; the
 CUDAMOD_BEHAVIOUR("pool", documented, "Managed pools lie nowhere, or prefer a device, the host or a node; they are as new as CUDA 13.0 and cannot be exported.")
 CUDAMOD_BEHAVIOUR("pool", measured, "An imported pool answers 1 for attributes, allocations, export and being made current; importing it again answers the same handle.")
 CUDAMOD_BEHAVIOUR("pool", measured, "Memory imported twice has one address and is freed with the first free; while an import lives the pool cannot be destroyed: 1.")
+CUDAMOD_BEHAVIOUR("pool", measured, "Memory is exported only once its pool is: 1 before.")
 CUDAMOD_BEHAVIOUR("pool", measured, "A file descriptor that is not open answers 999, one that is no exported pool's 1; damaged export data 1.")
 CUDAMOD_BEHAVIOUR("pool", assumed, "Freeing memory while another process has it imported leaves zeros there; the card's driver does not tell either.")
 CUDAMOD_BEHAVIOUR("event", measured, "The elapsed time of an event that was never recorded, or has no timing, answers 400.")

@@ -30,7 +30,7 @@ struct Pool {
     bool is_default = false;
     unsigned handle_types = 0;        ///< CUmemAllocationHandleType bits
     std::shared_ptr<SharedArea> area; ///< of a pool for other processes, or from one
-    bool imported = false;
+    bool imported = false, exported = false;
     std::map<std::uint64_t, std::weak_ptr<Allocation>> imports; ///< live ones, by offset
     bool destroyed = false;      ///< no new allocations; it goes with its last allocation
     std::uint64_t max_bytes = 0; ///< 0: no limit

@@ -57,6 +57,7 @@ CUDAMOD_API cuMemPoolExportToShareableHandle(void* file, CUmemoryPool handle,
             const int exported = pool->area->export_file();
             if (exported < 0) fail(CUDA_ERROR_OUT_OF_MEMORY, "There is no file descriptor free");
             std::memcpy(file, &exported, sizeof exported);
+            pool->exported = true;
         },
         static_cast<const void*>(file), handle, static_cast<int>(type), flags);
 }
@@ -106,6 +107,8 @@ CUDAMOD_API cuMemPoolExportPointer(CUmemPoolPtrExportData* data, CUdeviceptr add
             if (!allocation->area || allocation->imported)
                 fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is not memory of a pool that is exported",
                      address);
+            if (!allocation->pool->exported)
+                fail(CUDA_ERROR_INVALID_VALUE, "The pool itself is not exported yet");
             const SharedHeader& header = allocation->area->header();
             const Exported exported{{header.pool[0], header.pool[1]},
                                     allocation->begin - allocation->area->begin(),

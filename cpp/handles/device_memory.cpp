@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <unistd.h>
 
 namespace cudamod::handles {
 
@@ -162,6 +163,8 @@ void free_at_once(CUcontext context, const StreamHandle& stream, CUdeviceptr raw
 }
 
 MemoryExport export_memory(const DeviceMemoryHandle& memory) {
+    const MemoryPoolHandle& pool = box_of<DeviceMemoryBox>(memory).pool;
+    if (!box_of<MemoryPoolBox>(pool).exported) close(export_pool(pool));
     CUmemPoolPtrExportData data{};
     driver::check(driver::table.cuMemPoolExportPointer(&data, *memory), "cuMemPoolExportPointer",
                   [&] { return describe("device memory", *memory); });

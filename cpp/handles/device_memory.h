@@ -54,7 +54,8 @@ void free_in_order(const MemoryPoolHandle& pool, const StreamHandle& stream, CUd
 /// Frees memory of no pool that no handle owns, once the stream, which may be empty, has run.
 void free_at_once(CUcontext context, const StreamHandle& stream, CUdeviceptr raw, bool on_host);
 
-/// What describes memory of an exportable pool to another process.
+/// What describes memory of an exportable pool to another process. The pool is exported first,
+/// without which the driver refuses.
 using MemoryExport = std::array<unsigned char, sizeof(CUmemPoolPtrExportData)>;
 MemoryExport export_memory(const DeviceMemoryHandle& memory);
 

@@ -1,5 +1,6 @@
 #include "handles/memory_pool.h"
 
+#include "driver/log.h"
 #include "driver/status.h"
 #include "driver/table.h"
 #include "handles/context.h"
@@ -71,6 +72,7 @@ void take_access_from_peers(CUmemoryPool raw, int device) noexcept {
     try {
         auto none = descriptors(devices_except(device), CU_MEM_ACCESS_FLAGS_PROT_NONE);
         if (!none.empty()) driver::table.cuMemPoolSetAccess(raw, none.data(), none.size());
+        driver::take_log(CUDA_SUCCESS);
     } catch (...) {
         // Out of memory, or no devices any more; the destruction itself reports what matters.
     }
@@ -240,6 +242,7 @@ int export_pool(const MemoryPoolHandle& pool) {
     driver::check(driver::table.cuMemPoolExportToShareableHandle(
                       &file, *pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
                   "cuMemPoolExportToShareableHandle", [&] { return describe_pool(pool); });
+    box_of<MemoryPoolBox>(pool).exported = true;
     return file;
 }
 
@@ -262,6 +265,8 @@ void set_access(const MemoryPoolHandle& pool, const std::vector<int>& given,
     if (!given.empty()) box_of<MemoryPoolBox>(pool).has_peers = true;
     driver::check(driver::table.cuMemPoolSetAccess(*pool, wanted.data(), wanted.size()),
                   "cuMemPoolSetAccess", [&] { return describe_pool(pool); });
+    // Of a pool of the host the driver remarks on what it was not asked for.
+    driver::take_log(CUDA_SUCCESS);
 }
 
 std::size_t reclaim_pools(bool wait) noexcept {

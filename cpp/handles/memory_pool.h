@@ -31,6 +31,7 @@ struct MemoryPoolBox {
     bool exportable; ///< to other processes
     mutable PendingFrees frees;
     mutable std::atomic<bool> has_peers{false}; ///< access was given to a device, by us
+    mutable std::atomic<bool> exported{false};  ///< without which its memory can't be
 
     MemoryPoolBox(Raw raw_, PoolPlace place_, bool owned_, bool imported_, bool exportable_)
         : raw(raw_), place(place_), owned(owned_), imported(imported_), exportable(exportable_) {}
