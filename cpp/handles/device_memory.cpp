@@ -73,7 +73,7 @@ std::string where(const MemoryPoolHandle& pool) {
 
 DeviceMemoryHandle keep(CUdeviceptr raw, std::size_t size, const MemoryPoolHandle& pool,
                         bool on_host, CUcontext context, const StreamHandle& free_on) {
-    auto box = std::make_shared<const DeviceMemoryBox>(raw, size, pool, on_host, context, free_on);
+    auto box = make_box<DeviceMemoryBox>(raw, size, pool, on_host, context, free_on);
     registry<DeviceMemoryBox>().insert(box);
     return alias<DeviceMemoryBox>(std::move(box));
 }
@@ -101,12 +101,14 @@ DeviceMemoryHandle known_import(const Imports::Key& key) {
 DeviceMemoryBox::~DeviceMemoryBox() {
     registry<DeviceMemoryBox>().erase_expired(raw);
     if (pool)
-        destroy("cuMemFreeAsync", "device memory", raw, false,
+        destroy("cuMemFreeAsync", kKind, raw, false,
                 [&] { return free_pooled(raw, free_on, pool); });
+    else if (on_host)
+        destroy("cuMemFreeHost", kKind, raw, true,
+                [&] { return free_plain(raw, free_on, context, true); });
     else
-        destroy(on_host ? "cuMemFreeHost" : "cuMemFree",
-                on_host ? "pinned memory" : "device memory", raw, true,
-                [&] { return free_plain(raw, free_on, context, on_host); });
+        destroy("cuMemFree", kKind, raw, true,
+                [&] { return free_plain(raw, free_on, context, false); });
 }
 
 DeviceMemoryHandle allocate(const MemoryPoolHandle& pool, const StreamHandle& stream,
@@ -149,7 +151,7 @@ void free_in_order(const MemoryPoolHandle& pool, const StreamHandle& stream, CUd
         InterpreterUnlocked unlocked;
         status = free_pooled(raw, stream, pool);
     }
-    driver::check(status, "cuMemFreeAsync", [&] { return describe("device memory", raw); });
+    driver::check(status, "cuMemFreeAsync", [&] { return describe(DeviceMemoryBox::kKind, raw); });
 }
 
 void free_at_once(CUcontext context, const StreamHandle& stream, CUdeviceptr raw, bool on_host) {
@@ -167,7 +169,7 @@ MemoryExport export_memory(const DeviceMemoryHandle& memory) {
     if (!box_of<MemoryPoolBox>(pool).exported) close(export_pool(pool));
     CUmemPoolPtrExportData data{};
     driver::check(driver::table.cuMemPoolExportPointer(&data, *memory), "cuMemPoolExportPointer",
-                  [&] { return describe("device memory", *memory); });
+                  [&] { return describe(DeviceMemoryBox::kKind, *memory); });
     MemoryExport exported;
     std::memcpy(exported.data(), &data, sizeof data);
     return exported;

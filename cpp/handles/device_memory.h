@@ -3,6 +3,7 @@
 #include "handles/handle.h"
 #include "handles/memory_pool.h"
 #include "handles/stream.h"
+#include "handles/tracking.h"
 
 #include <cuda.h>
 
@@ -14,18 +15,27 @@ namespace cudamod::handles {
 /// Memory that kernels can use, its pool, and the stream in whose order it is freed.
 struct DeviceMemoryBox {
     using Raw = CUdeviceptr;
+    static constexpr const char* kKind = "device memory";
     Raw raw;
     std::size_t size;
     MemoryPoolHandle pool; ///< empty: cuMemAlloc's, or cuMemAllocHost's
     bool on_host;          ///< cuMemAllocHost's
     CUcontext context;     ///< where memory of no pool was allocated
     mutable StreamHandle free_on;
+    Tracked tracked;
 
     DeviceMemoryBox(Raw raw_, std::size_t size_, MemoryPoolHandle pool_, bool on_host_,
                     CUcontext context_, StreamHandle free_on_)
         : raw(raw_), size(size_), pool(std::move(pool_)), on_host(on_host_), context(context_),
           free_on(std::move(free_on_)) {}
     ~DeviceMemoryBox();
+    Lifetime lifetime() const { return Lifetime::Owned; }
+    std::vector<Dependency> dependencies() const {
+        std::vector<Dependency> all;
+        if (StreamHandle stream = free_on) all.push_back({StreamBox::kKind, value_of(*stream)});
+        if (pool) all.push_back({MemoryPoolBox::kKind, value_of(*pool)});
+        return all;
+    }
     DeviceMemoryBox(const DeviceMemoryBox&) = delete;
     DeviceMemoryBox& operator=(const DeviceMemoryBox&) = delete;
 };

@@ -79,11 +79,10 @@ void take_access_from_peers(CUmemoryPool raw, int device) noexcept {
 }
 
 void destroy_pool(const RetiredPool& pool) noexcept {
-    destroy("cuMemPoolDestroy", "memory pool", reinterpret_cast<std::uintptr_t>(pool.raw), true,
-            [&] {
-                if (pool.has_peers) take_access_from_peers(pool.raw, pool.device);
-                return driver::table.cuMemPoolDestroy(pool.raw);
-            });
+    destroy("cuMemPoolDestroy", MemoryPoolBox::kKind, value_of(pool.raw), true, [&] {
+        if (pool.has_peers) take_access_from_peers(pool.raw, pool.device);
+        return driver::table.cuMemPoolDestroy(pool.raw);
+    });
 }
 
 std::string subject(const PoolPlace& place) {
@@ -114,7 +113,7 @@ CUmemLocation location_of(const PoolPlace& place) {
 }
 
 MemoryPoolHandle own(CUmemoryPool raw, const PoolPlace& place, bool imported, bool exportable) {
-    auto box = std::make_shared<const MemoryPoolBox>(raw, place, true, imported, exportable);
+    auto box = make_box<MemoryPoolBox>(raw, place, true, imported, exportable);
     registry<MemoryPoolBox>().insert(box);
     return alias<MemoryPoolBox>(std::move(box));
 }
@@ -197,7 +196,7 @@ MemoryPoolHandle current_pool(const PoolPlace& place) {
         pool = alias<MemoryPoolBox>(std::move(known));
     else
         pool = alias<MemoryPoolBox>(registry<MemoryPoolBox>().find_or_insert(
-            std::make_shared<const MemoryPoolBox>(raw, place, false, false, false)));
+            make_box<MemoryPoolBox>(raw, place, false, false, false)));
     raise_release_threshold(raw, place);
     open_to_all_devices(pool);
     return pool;
@@ -229,7 +228,7 @@ MemoryPoolHandle import_pool(const PoolPlace& place, int file) {
                   "cuMemPoolImportFromShareableHandle",
                   [&] { return subject(place) + " from file descriptor " + std::to_string(file); });
     // The driver answers the same pool for each import of it.
-    auto fresh = std::make_shared<const MemoryPoolBox>(raw, place, true, true, false);
+    auto fresh = make_box<MemoryPoolBox>(raw, place, true, true, false);
     auto box = registry<MemoryPoolBox>().find_or_insert(fresh);
     if (box != fresh) fresh->owned = false;
     MemoryPoolHandle pool = alias<MemoryPoolBox>(std::move(box));
@@ -298,7 +297,7 @@ std::size_t reclaim_pools(bool wait) noexcept {
 }
 
 std::string describe_pool(const MemoryPoolHandle& pool) {
-    return describe("memory pool", reinterpret_cast<std::uintptr_t>(*pool));
+    return describe(MemoryPoolBox::kKind, value_of(*pool));
 }
 
 } // namespace cudamod::handles

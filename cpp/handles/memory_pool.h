@@ -2,6 +2,7 @@
 
 #include "handles/handle.h"
 #include "handles/pending_frees.h"
+#include "handles/tracking.h"
 
 #include <cuda.h>
 
@@ -24,6 +25,7 @@ struct PoolPlace {
 /// its frees are done.
 struct MemoryPoolBox {
     using Raw = CUmemoryPool;
+    static constexpr const char* kKind = "memory pool";
     Raw raw;
     PoolPlace place;
     mutable std::atomic<bool> owned; ///< destroyed with the box
@@ -32,10 +34,13 @@ struct MemoryPoolBox {
     mutable PendingFrees frees;
     mutable std::atomic<bool> has_peers{false}; ///< access was given to a device, by us
     mutable std::atomic<bool> exported{false};  ///< without which its memory can't be
+    Tracked tracked;
 
     MemoryPoolBox(Raw raw_, PoolPlace place_, bool owned_, bool imported_, bool exportable_)
         : raw(raw_), place(place_), owned(owned_), imported(imported_), exportable(exportable_) {}
     ~MemoryPoolBox();
+    Lifetime lifetime() const { return owned ? Lifetime::Owned : Lifetime::Process; }
+    std::vector<Dependency> dependencies() const { return {}; }
     MemoryPoolBox(const MemoryPoolBox&) = delete;
     MemoryPoolBox& operator=(const MemoryPoolBox&) = delete;
 

@@ -1,8 +1,8 @@
 #include "handles/pending_frees.h"
 
 #include "driver/log.h"
+#include "driver/status.h"
 #include "driver/table.h"
-#include "handles/destruction.h"
 
 #include <algorithm>
 #include <utility>
@@ -29,8 +29,8 @@ class Entered {
 };
 
 /// A context that is gone, or that faulted, frees nothing any more: nothing is left to wait for.
-bool reached(CUevent event) {
-    CUresult status = driver::table.cuEventQuery(event);
+bool reached(const EventHandle& event) {
+    CUresult status = driver::table.cuEventQuery(*event);
     if (status != CUDA_SUCCESS) driver::take_log(status);
     return status != CUDA_ERROR_NOT_READY;
 }
@@ -42,14 +42,9 @@ PendingFrees::PendingFrees(PendingFrees&& other) noexcept {
     marks_ = std::exchange(other.marks_, {});
 }
 
-PendingFrees::~PendingFrees() {
-    if (!driver_is_ours()) return;
-    for (const Mark& mark : marks_)
-        if (mark.event) driver::table.cuEventDestroy(mark.event);
-}
-
 void PendingFrees::note(const StreamHandle& stream, CUstream order) noexcept {
-    Mark mark{stream, order, box_of<StreamBox>(stream).context, nullptr};
+    const StreamBox& box = box_of<StreamBox>(stream);
+    Mark mark{stream, order, box.context, {}};
     {
         // The event of an earlier free in the same stream moves on. Another stream may have got the
         // value of one that is gone, whose frees may not be done.
@@ -63,11 +58,13 @@ void PendingFrees::note(const StreamHandle& stream, CUstream order) noexcept {
             marks_.erase(known);
         }
     }
-    CUresult status = CUDA_SUCCESS;
-    if (!mark.event) status = driver::table.cuEventCreate(&mark.event, CU_EVENT_DISABLE_TIMING);
-    if (status == CUDA_SUCCESS) status = driver::table.cuEventRecord(mark.event, order);
-    if (status != CUDA_SUCCESS && mark.event)
-        driver::table.cuEventDestroy(std::exchange(mark.event, nullptr));
+    try {
+        if (!mark.event)
+            mark.event = create_event(box.context, box.device, CU_EVENT_DISABLE_TIMING);
+        driver::check(driver::table.cuEventRecord(*mark.event, order), "cuEventRecord");
+    } catch (...) {
+        mark.event.reset();
+    }
     try {
         std::lock_guard lock(mutex_);
         marks_.push_back(std::move(mark));
@@ -78,23 +75,17 @@ void PendingFrees::note(const StreamHandle& stream, CUstream order) noexcept {
 }
 
 bool PendingFrees::done() noexcept {
-    std::erase_if(marks_, [](const Mark& mark) {
-        if (!mark.event || !reached(mark.event)) return false;
-        driver::table.cuEventDestroy(mark.event);
-        return true;
-    });
+    std::erase_if(marks_, [](const Mark& mark) { return mark.event && reached(mark.event); });
     return marks_.empty();
 }
 
 void PendingFrees::wait() noexcept {
     for (const Mark& mark : marks_) {
         Entered context(mark.context);
-        if (mark.event) {
-            driver::table.cuEventSynchronize(mark.event);
-            driver::table.cuEventDestroy(mark.event);
-        } else if (context) {
+        if (mark.event)
+            driver::table.cuEventSynchronize(*mark.event);
+        else if (context)
             driver::table.cuCtxSynchronize();
-        }
     }
     marks_.clear();
 }

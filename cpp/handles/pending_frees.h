@@ -1,5 +1,6 @@
 #pragma once
 
+#include "handles/event.h"
 #include "handles/stream.h"
 
 #include <cuda.h>
@@ -15,7 +16,6 @@ namespace cudamod::handles {
 class PendingFrees {
   public:
     PendingFrees() = default;
-    ~PendingFrees();
     PendingFrees(PendingFrees&& other) noexcept;
     PendingFrees& operator=(PendingFrees&&) = delete;
 
@@ -35,7 +35,7 @@ class PendingFrees {
         std::weak_ptr<const CUstream> stream;
         CUstream order;
         CUcontext context;
-        CUevent event; // null: could not be recorded, so that only waiting for the context helps
+        EventHandle event; // empty: not recorded, so that only waiting for the context helps
     };
 
     std::mutex mutex_;

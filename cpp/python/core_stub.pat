@@ -83,3 +83,5 @@
 ^cudamod\._core\.time_driver_call$:
     def time_driver_call(launcher: Launcher, launches: int, /, *arguments: Any) -> float:
         \doc
+
+^cudamod\._core\.MemoryOwner\.__del__$:
