@@ -550,3 +550,22 @@ def test_nothing_is_allocated_into_a_capture(
     driver.cuGraphGetNodes(graph, driver.ffi.NULL, count)
     driver.cuGraphDestroy(graph)
     assert count[0] == 0
+
+
+def test_pools_end_while_their_memory_is_still_used(device: Device, stream: Stream) -> None:
+    """The driver (580.159) divides by zero when a pool goes before its frees have run."""
+    size, fills = (64 << 20, 20) if "emulated" not in device.name else (1 << 12, 2)
+    for turn in range(60):
+        pool = DeviceMemoryResource(device, {})
+        buffer = pool.allocate(size, stream=stream)
+        for _ in range(fills):
+            buffer.fill(1, stream=stream)
+        buffer.close()
+        pool.close()
+        del pool
+        if turn % 2:
+            device.sync()
+    stream.sync()
+    cudamod.handles.reclaim()
+    kinds = [live.kind for live in cudamod.handles.live() if live.lifetime == "owned"]
+    assert "memory pool" not in kinds
