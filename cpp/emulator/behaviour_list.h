@@ -41,6 +41,8 @@ CUDAMOD_BEHAVIOUR("pool", documented, "Managed pools lie nowhere, or prefer a de
 CUDAMOD_BEHAVIOUR("pool", measured, "An imported pool answers 1 for attributes, allocations, export and being made current; importing it again answers the same handle.")
 CUDAMOD_BEHAVIOUR("pool", measured, "Memory imported twice has one address and is freed with the first free; while an import lives the pool cannot be destroyed: 1.")
 CUDAMOD_BEHAVIOUR("pool", measured, "Memory is exported only once its pool is: 1 before.")
+CUDAMOD_BEHAVIOUR("pool", measured, "An imported pool of the host can be used by no device until access is given in the importing process.")
+CUDAMOD_BEHAVIOUR("pool", assumed, "Copies between host and device take imported host memory; the card takes it in copies of unified addresses alone, and answers 1.")
 CUDAMOD_BEHAVIOUR("pool", measured, "A file descriptor that is not open answers 999, one that is no exported pool's 1; damaged export data 1.")
 CUDAMOD_BEHAVIOUR("pool", assumed, "Freeing memory while another process has it imported leaves zeros there; the card's driver does not tell either.")
 CUDAMOD_BEHAVIOUR("event", measured, "The elapsed time of an event that was never recorded, or has no timing, answers 400.")

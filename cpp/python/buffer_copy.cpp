@@ -103,7 +103,8 @@ nb::object copy_buffer_to(nb::object self, nb::object destination, nb::object st
     }
     HostBytes host(destination, true);
     check_sizes(host.size(), source.size);
-    bool on_device = source.device != kNoDevice;
+    // Of host memory that another process exported, the driver knows no device address.
+    bool on_device = source.device >= 0;
     in_order(order, on_device ? "cuMemcpyDtoHAsync" : "cuMemcpyAsync", source,
              [to = host.data(), from = source.address, size = source.size, on_device](CUstream s) {
                  return on_device ? driver::table.cuMemcpyDtoHAsync(to, from, size, s)
@@ -123,7 +124,7 @@ void copy_buffer_from(const Buffer& self, nb::object source, nb::object stream) 
     }
     HostBytes host(source, false);
     check_sizes(self.size, host.size());
-    bool on_device = self.device != kNoDevice;
+    bool on_device = self.device >= 0;
     in_order(order, on_device ? "cuMemcpyHtoDAsync" : "cuMemcpyAsync", self,
              [to = self.address, from = host.data(), size = self.size, on_device](CUstream s) {
                  return on_device ? driver::table.cuMemcpyHtoDAsync(to, from, size, s)

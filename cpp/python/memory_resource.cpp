@@ -78,9 +78,14 @@ void refuse_owned(CUdeviceptr raw, const std::string& what) {
 void refuse_capture(const handles::StreamHandle& stream, const char* what) {
     const handles::StreamBox& box = handles::box_of<handles::StreamBox>(stream);
     if (box.raw == nullptr || box.raw == CU_STREAM_LEGACY) return;
-    handles::ContextScope scope(box.context);
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    driver::check(driver::table.cuStreamIsCapturing(box.raw, &status), "cuStreamIsCapturing", what);
+    auto ask = [&] { return driver::table.cuStreamIsCapturing(box.raw, &status); };
+    if (box.is_default) {
+        handles::ContextScope scope(box.context);
+        driver::check(ask(), "cuStreamIsCapturing", what);
+    } else {
+        driver::check(ask(), "cuStreamIsCapturing", what);
+    }
     if (status == CU_STREAM_CAPTURE_STATUS_NONE) return;
     throw std::runtime_error(
         std::string(what) +
