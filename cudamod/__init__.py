@@ -44,10 +44,17 @@ if TYPE_CHECKING:
         PinnedMemoryResource,
         PinnedMemoryResourceOptions,
     )
+    from cudamod.launch_attributes import (
+        AccessPolicyWindow,
+        LaunchCompletionEvent,
+        ProgrammaticEvent,
+    )
+    from cudamod.tensor_map import TensorMap
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AccessPolicyWindow",
     "Buffer",
     "CUDAError",
     "CUDAFileError",
@@ -65,6 +72,7 @@ __all__ = [
     "Kernel",
     "KernelAttributes",
     "KernelOccupancy",
+    "LaunchCompletionEvent",
     "LaunchConfig",
     "Launcher",
     "LegacyPinnedMemoryResource",
@@ -75,8 +83,10 @@ __all__ = [
     "ObjectCode",
     "PinnedMemoryResource",
     "PinnedMemoryResourceOptions",
+    "ProgrammaticEvent",
     "Stream",
     "StreamOptions",
+    "TensorMap",
     "__version__",
     "driver",
     "emulator",
@@ -85,17 +95,22 @@ __all__ = [
 ]
 
 
+# Where the rare classes are: their modules are imported when they are asked for.
+_LAZY = {
+    "AccessPolicyWindow": "launch_attributes",
+    "DeviceMemoryResource": "memory_resource",
+    "DeviceMemoryResourceOptions": "memory_resource",
+    "LaunchCompletionEvent": "launch_attributes",
+    "LegacyPinnedMemoryResource": "memory_resource",
+    "ManagedMemoryResource": "memory_resource",
+    "ManagedMemoryResourceOptions": "memory_resource",
+    "PinnedMemoryResource": "memory_resource",
+    "PinnedMemoryResourceOptions": "memory_resource",
+    "ProgrammaticEvent": "launch_attributes",
+    "TensorMap": "tensor_map",
+}
+
 if not TYPE_CHECKING:  # a checker knows the modules, and would take any other name for one
-    _MODULES = ("driver", "emulator", "handles")
-    _HOMES = {
-        "DeviceMemoryResource": "memory_resource",
-        "DeviceMemoryResourceOptions": "memory_resource",
-        "LegacyPinnedMemoryResource": "memory_resource",
-        "ManagedMemoryResource": "memory_resource",
-        "ManagedMemoryResourceOptions": "memory_resource",
-        "PinnedMemoryResource": "memory_resource",
-        "PinnedMemoryResourceOptions": "memory_resource",
-    }
 
     def _import(name):
         import importlib
@@ -106,8 +121,8 @@ if not TYPE_CHECKING:  # a checker knows the modules, and would take any other n
 
     def __getattr__(name):
         """What most programs don't need, imported when it is asked for."""
-        if name in _MODULES:
+        if name in ("driver", "emulator", "handles"):
             return _import(f"cudamod.{name}")
-        if name in _HOMES:
-            return getattr(_import(f"cudamod.{_HOMES[name]}"), name)
+        if name in _LAZY:
+            return getattr(_import(f"cudamod.{_LAZY[name]}"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -26,6 +26,7 @@ MADE_ELSEWHERE = [
     cudamod.MemoryPoolAttributes,
     cudamod.ObjectCode,
     cudamod.Stream,
+    cudamod.TensorMap,
 ]
 NATIVE = [kind for kind in MADE_ELSEWHERE if kind is not cudamod.ObjectCode]
 RESOURCES = [
@@ -42,7 +43,16 @@ OPTIONS = [
     cudamod.ManagedMemoryResourceOptions,
     cudamod.PinnedMemoryResourceOptions,
 ]
-MADE_BY_CALL = [Device, LaunchConfig, cudamod.MemoryResource, *OPTIONS, *RESOURCES]
+MADE_BY_CALL = [
+    Device,
+    LaunchConfig,
+    cudamod.AccessPolicyWindow,
+    cudamod.LaunchCompletionEvent,
+    cudamod.MemoryResource,
+    cudamod.ProgrammaticEvent,
+    *OPTIONS,
+    *RESOURCES,
+]
 EXCEPTIONS = [
     value
     for value in vars(cudamod).values()
