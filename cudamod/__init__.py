@@ -35,6 +35,11 @@ from cudamod.stream import Stream, StreamOptions
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cudamod import driver, emulator, handles
+    from cudamod.launch_attributes import (
+        AccessPolicyWindow,
+        LaunchCompletionEvent,
+        ProgrammaticEvent,
+    )
     from cudamod.memory_resource import (
         DeviceMemoryResource,
         DeviceMemoryResourceOptions,
@@ -43,11 +48,6 @@ if TYPE_CHECKING:
         ManagedMemoryResourceOptions,
         PinnedMemoryResource,
         PinnedMemoryResourceOptions,
-    )
-    from cudamod.launch_attributes import (
-        AccessPolicyWindow,
-        LaunchCompletionEvent,
-        ProgrammaticEvent,
     )
     from cudamod.tensor_map import TensorMap
 
