@@ -5,6 +5,7 @@ Importing this package opens no driver.
 
 from __future__ import annotations
 
+from cudamod import _core
 from cudamod._core import (
     CURRENT,
     Buffer,
@@ -15,6 +16,8 @@ from cudamod._core import (
     KernelOccupancy,
     LaunchConfig,
     Launcher,
+    MemoryPoolAttributes,
+    MemoryResource,
     launch,
 )
 from cudamod.errors import (
@@ -43,6 +46,15 @@ if TYPE_CHECKING:
     )
     from cudamod.linker import Linker
     from cudamod.linker_options import LinkerOptions
+    from cudamod.memory_resource import (
+        DeviceMemoryResource,
+        DeviceMemoryResourceOptions,
+        LegacyPinnedMemoryResource,
+        ManagedMemoryResource,
+        ManagedMemoryResourceOptions,
+        PinnedMemoryResource,
+        PinnedMemoryResourceOptions,
+    )
     from cudamod.program import Program
     from cudamod.program_options import ProgramOptions
     from cudamod.tensor_map import TensorMap
@@ -63,6 +75,8 @@ __all__ = [
     "CompilerNotFoundError",
     "Context",
     "Device",
+    "DeviceMemoryResource",
+    "DeviceMemoryResourceOptions",
     "DriverNotFoundError",
     "DriverTooOldError",
     "Event",
@@ -73,9 +87,16 @@ __all__ = [
     "LaunchCompletionEvent",
     "LaunchConfig",
     "Launcher",
+    "LegacyPinnedMemoryResource",
     "Linker",
     "LinkerOptions",
+    "ManagedMemoryResource",
+    "ManagedMemoryResourceOptions",
+    "MemoryPoolAttributes",
+    "MemoryResource",
     "ObjectCode",
+    "PinnedMemoryResource",
+    "PinnedMemoryResourceOptions",
     "Program",
     "ProgramOptions",
     "ProgrammaticEvent",
@@ -95,9 +116,16 @@ __all__ = [
 _LAZY = {
     "AccessPolicyWindow": "launch_attributes",
     "CompileCache": "compile_cache",
+    "DeviceMemoryResource": "memory_resource",
+    "DeviceMemoryResourceOptions": "memory_resource",
     "LaunchCompletionEvent": "launch_attributes",
+    "LegacyPinnedMemoryResource": "memory_resource",
     "Linker": "linker",
     "LinkerOptions": "linker_options",
+    "ManagedMemoryResource": "memory_resource",
+    "ManagedMemoryResourceOptions": "memory_resource",
+    "PinnedMemoryResource": "memory_resource",
+    "PinnedMemoryResourceOptions": "memory_resource",
     "Program": "program",
     "ProgramOptions": "program_options",
     "ProgrammaticEvent": "launch_attributes",
@@ -106,14 +134,17 @@ _LAZY = {
 
 if not TYPE_CHECKING:  # a checker knows the modules, and would take any other name for one
 
+    def _import(name):
+        import importlib
+
+        return importlib.import_module(name)
+
+    _core.set_module_importer(_import)
+
     def __getattr__(name):
-        """The modules that most programs don't need, imported when they are asked for."""
+        """What most programs don't need, imported when it is asked for."""
         if name in ("driver", "emulator", "handles", "launch_hooks"):
-            import importlib
-
-            return importlib.import_module(f"cudamod.{name}")
+            return _import(f"cudamod.{name}")
         if name in _LAZY:
-            import importlib
-
-            return getattr(importlib.import_module(f"cudamod.{_LAZY[name]}"), name)
+            return getattr(_import(f"cudamod.{_LAZY[name]}"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,8 +3,11 @@
 
 ^cudamod\._core\.__prefix__$:
     \from collections.abc import Callable, Mapping, Sequence
-    \from typing import Any, Literal, NamedTuple, SupportsIndex
+    \from typing import Any, Literal, NamedTuple, SupportsIndex, TypeVar
     \from cudamod.launch_attributes import AccessPolicyWindow, LaunchCompletionEvent, ProgrammaticEvent
+
+    _Pool = TypeVar("_Pool", bound="MemoryPool")
+    _Plain = TypeVar("_Plain", bound="PlainMemory")
 
 ^cudamod\._core\.ComputeCapability$:
     class ComputeCapability(NamedTuple):
@@ -107,3 +110,5 @@
 ^cudamod\._core\.time_driver_call$:
     def time_driver_call(launcher: Launcher, launches: int, /, *arguments: Any) -> float:
         \doc
+
+^cudamod\._core\.MemoryOwner\.__del__$:

@@ -23,6 +23,12 @@ NB_MODULE(_core, module) {
     bind_device(module);
     bind_stream(module);
     bind_event(module);
+    bind_python_half(module);
+    bind_memory_pool_attributes(module);
+    bind_memory_resource(module);
+    bind_memory_pool(module);
+    bind_plain_memory(module);
+    bind_memory_owner(module);
     bind_buffer(module);
     bind_tensor_map(module);
     bind_launch_config(module);

@@ -34,6 +34,13 @@ bool store(std::uint64_t address, std::byte* cell) {
     return true;
 }
 
+/// Whether the launch's device was given access to the pool that the memory is from.
+bool peer_reaches(const Buffer& buffer, int device) {
+    if (!buffer.memory) return false;
+    const auto& pool = handles::box_of<handles::DeviceMemoryBox>(buffer.memory).pool;
+    return pool && handles::has_access(pool, device);
+}
+
 /// What the driver knows of an address that another library gave without its device.
 bool check_address(PyObject* value, std::uint64_t address, const ArgumentSite& site) {
     if (address == 0) return true; // an empty array's
@@ -128,7 +135,14 @@ bool pointer_from_buffer(const Buffer& buffer, std::byte* cell, const ArgumentSi
                      site.kernel.c_str(), site.index);
         return false;
     }
-    if (!buffer.reachable_from(site.device)) {
+    if (buffer.device == kNoDevice) {
+        PyErr_Format(PyExc_TypeError,
+                     "kernel '%s', argument %zu: the memory resource of the Buffer says that no "
+                     "device reaches it",
+                     site.kernel.c_str(), site.index);
+        return false;
+    }
+    if (!buffer.reachable_from(site.device) && !peer_reaches(buffer, site.device)) {
         PyErr_Format(
             PyExc_ValueError,
             "kernel '%s', argument %zu: Buffer lies on device %d, but the launch is on device %d",
