@@ -207,7 +207,8 @@ void close(Buffer& self, nb::object stream) {
     self.owner = nb::none();
 }
 
-nb::object from_handle(nb::handle address, nb::handle size_object, nb::object owner) {
+nb::object from_handle(nb::handle type, nb::handle address, nb::handle size_object,
+                       nb::object owner) {
     begin_public_call();
     std::uint64_t value = raw_argument(address, "Buffer.from_handle: ptr");
     std::size_t size = size_argument(size_object, "Buffer.from_handle: size");
@@ -215,24 +216,7 @@ nb::object from_handle(nb::handle address, nb::handle size_object, nb::object ow
         throw nb::value_error(
             ("Buffer.from_handle: there are no " + std::to_string(size) + " bytes at address 0")
                 .c_str());
-    unsigned memory_type = 0, managed = 0;
-    int device = -1;
-    if (value) {
-        driver::check(driver::table.cuPointerGetAttribute(&memory_type,
-                                                          CU_POINTER_ATTRIBUTE_MEMORY_TYPE, value),
-                      "cuPointerGetAttribute", [&] {
-                          return handles::describe("address", value) +
-                                 " is neither device, pinned nor managed memory";
-                      });
-        driver::check(
-            driver::table.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, value),
-            "cuPointerGetAttribute");
-        if (memory_type == CU_MEMORYTYPE_DEVICE && !managed)
-            driver::check(driver::table.cuPointerGetAttribute(
-                              &device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, value),
-                          "cuPointerGetAttribute");
-    }
-    return make<Buffer>(Buffer{value, size, device, managed != 0, false, {}, std::move(owner)});
+    return buffer_around(type, value, size, std::move(owner));
 }
 
 nb::dict cuda_array_interface(const Buffer& self) {
@@ -276,6 +260,29 @@ void release_owner(nb::object owner) noexcept {
     releasing = false;
 }
 
+nb::object buffer_around(nb::handle type, std::uint64_t address, std::size_t size,
+                         nb::object owner) {
+    unsigned memory_type = 0, managed = 0;
+    int device = -1;
+    if (address) {
+        driver::check(driver::table.cuPointerGetAttribute(
+                          &memory_type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address),
+                      "cuPointerGetAttribute", [&] {
+                          return handles::describe("address", address) +
+                                 " is neither device, pinned nor managed memory";
+                      });
+        driver::check(
+            driver::table.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address),
+            "cuPointerGetAttribute");
+        if (memory_type == CU_MEMORYTYPE_DEVICE && !managed)
+            driver::check(driver::table.cuPointerGetAttribute(
+                              &device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address),
+                          "cuPointerGetAttribute");
+    }
+    return make_as<Buffer>(
+        type, Buffer{address, size, device, managed != 0, false, {}, std::move(owner)});
+}
+
 nb::object new_buffer(const handles::StreamHandle& stream, std::size_t size) {
     int device = handles::box_of<handles::StreamBox>(stream).device;
     // The driver refuses 0 bytes; an empty array's address is null.
@@ -290,13 +297,6 @@ void bind_buffer(nb::module_& module) {
         nb::class_<Buffer>(module, "Buffer", nb::type_slots(slots), nb::is_weak_referenceable(),
                            "A range of memory that kernels can use. Freed in stream order with its "
                            "last reference.")
-            .def_static(
-                "from_handle", from_handle, nb::arg("ptr").none(), nb::arg("size").none(),
-                nb::kw_only(), nb::arg("owner") = nb::none(),
-                nb::sig("def from_handle(ptr: int, size: int, *, owner: object = None) -> Buffer"),
-                "Wraps memory that somebody else owns; `owner` is kept alive. Raises CUDAError "
-                "when the\n"
-                "driver does not know the address.")
             .def("close", close, nb::arg("stream") = nb::none(),
                  nb::sig("def close(self, stream: object = None) -> None"),
                  "Frees the memory in the order of `stream`, or of the stream that it was "
@@ -361,6 +361,12 @@ void bind_buffer(nb::module_& module) {
             .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> str"))
             .def("__len__", [](const Buffer& self) { return self.size; })
             .def("__repr__", repr);
+    def_class_method(
+        type, "from_handle", from_handle, nb::arg("cls"), nb::arg("ptr").none(),
+        nb::arg("size").none(), nb::kw_only(), nb::arg("owner") = nb::none(),
+        nb::sig("def from_handle(cls, ptr: int, size: int, *, owner: object = None) -> Self"),
+        "Wraps memory that somebody else owns; `owner` is kept alive. Raises CUDAError when the\n"
+        "driver does not know the address.");
     Buffer::python_type = reinterpret_cast<PyTypeObject*>(type.ptr());
     prove_payload<Buffer>(Buffer{0, 0, 0, false, false, {}, nb::none()});
 }

@@ -32,6 +32,11 @@ struct Buffer {
     static const Buffer& of(PyObject* exact) { return *payload<Buffer>(exact); }
 };
 
+/// Memory that somebody else owns, as a Buffer or as a subclass of it; `owner` is kept alive.
+/// Throws DriverError when the driver doesn't know the address.
+nb::object buffer_around(nb::handle type, std::uint64_t address, std::size_t size,
+                         nb::object owner);
+
 /// `size` bytes on the stream's device; 0 bytes have address 0.
 nb::object new_buffer(const handles::StreamHandle& stream, std::size_t size);
 

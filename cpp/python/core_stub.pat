@@ -4,6 +4,7 @@
 ^cudamod\._core\.__prefix__$:
     \from collections.abc import Callable, Sequence
     \from typing import Any, Literal, NamedTuple, SupportsIndex
+    \from typing_extensions import Self
 
 ^cudamod\._core\.ComputeCapability$:
     class ComputeCapability(NamedTuple):
@@ -14,6 +15,16 @@
     class MaxPotentialBlockSizeOccupancyResult(NamedTuple):
         min_grid_size: int
         max_block_size: int
+
+^cudamod\._core\.ImageInfo$:
+    class ImageInfo(NamedTuple):
+        kind: str
+        arch: str | None
+        kernels: tuple[str, ...] | None
+        relocatable: bool
+        compression: str | None
+        member: str | None
+        size: int
 
 ^cudamod\._core\.ParamInfo$:
     class ParamInfo(NamedTuple):

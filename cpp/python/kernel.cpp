@@ -41,9 +41,10 @@ std::uintptr_t raw(const Kernel& self) {
     return reinterpret_cast<std::uintptr_t>(self.shared->raw());
 }
 
-/// The parameters as the driver tells them in the current context.
+/// The parameters as the driver tells them in the current context, asked once.
 const launch::Layout& layout_of(const Kernel& self) {
     begin_public_call();
+    if (const launch::Layout* known = self.shared->known_layout()) return *known;
     CUcontext current = handles::current_context();
     if (!current)
         driver::raise(CUDA_ERROR_INVALID_CONTEXT, "cuKernelGetParamInfo",
@@ -120,7 +121,7 @@ std::uintptr_t handle_argument(nb::handle handle) {
     return value;
 }
 
-nb::object from_handle(nb::handle handle, nb::object object_code) {
+nb::object from_handle(nb::handle type, nb::handle handle, nb::object object_code) {
     begin_public_call();
     std::uintptr_t value = handle_argument(handle);
     handles::LibraryHandle library;
@@ -133,8 +134,24 @@ nb::object from_handle(nb::handle handle, nb::object object_code) {
                      "associated with this kernel.",
                      1) < 0)
         throw nb::python_error();
-    return make<Kernel>(std::make_shared<const launch::Kernel>(
-        std::move(kernel), launch::infer_types(box.name, nullptr)));
+    nb::object origin = nb::none();
+    if (library && box.library == library) origin = nb::getattr(object_code, "_image", nb::none());
+    return make_as<Kernel>(type, std::make_shared<const launch::Kernel>(
+                                     std::move(kernel), launch::infer_types(box.name, nullptr),
+                                     as_origin(std::move(origin))));
+}
+
+/// A kernel travels with the image that it was found in.
+nb::object reduce(const Kernel& self) {
+    nb::object origin = object_of(self.shared->origin());
+    if (origin.is_none()) {
+        PyErr_Format(PyExc_TypeError,
+                     "cannot pickle Kernel '%s': it came from a raw handle alone (from_handle also "
+                     "takes its ObjectCode)",
+                     self.shared->name().c_str());
+        throw nb::python_error();
+    }
+    return origin.attr("_reduce_kernel")(self.shared->name());
 }
 
 std::string repr(const Kernel& self) {
@@ -162,14 +179,6 @@ void bind_kernel(nb::module_& module) {
         nb::class_<Kernel>(
             module, "Kernel", nb::type_slots(slots), nb::is_weak_referenceable(),
             "A kernel of an ObjectCode, which it keeps loaded. Shareable between threads.")
-            .def_static("from_handle", from_handle, nb::arg("handle").none(),
-                        nb::arg("mod") = nb::none(),
-                        nb::sig("def from_handle(handle: int, mod: object = None) -> Kernel"),
-                        "Wraps a CUkernel that somebody else loaded (`mod`, an ObjectCode, is kept "
-                        "loaded), or finds our\n"
-                        "own kernel and its library again. The value itself can't be checked.\n\n"
-                        "Raises TypeError for anything but an int, ValueError for 0, OverflowError "
-                        "beyond 64 bits.")
             .def_prop_ro("handle", raw, "The CUkernel as an int.")
             .def_prop_ro(
                 "name", [](const Kernel& self) { return self.shared->name(); },
@@ -217,7 +226,24 @@ void bind_kernel(nb::module_& module) {
                 nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
             .def("__hash__",
                  [](const Kernel& self) { return std::hash<std::uintptr_t>()(raw(self)); })
+            .def("__reduce__", reduce, nb::sig("def __reduce__(self) -> tuple[Any, ...]"),
+                 "Travels as its image and its name; loads where it arrives.")
+            .def(
+                "__copy__", [](const Kernel& self) { return nb::find(self); },
+                nb::sig("def __copy__(self) -> Self"), "The kernel itself, which never changes.")
+            .def(
+                "__deepcopy__", [](const Kernel& self, nb::handle) { return nb::find(self); },
+                nb::arg("memo").none(), nb::sig("def __deepcopy__(self, memo: object, /) -> Self"))
             .def("__repr__", repr);
+    def_class_method(
+        type, "from_handle", from_handle, nb::arg("cls"), nb::arg("handle").none(),
+        nb::arg("mod") = nb::none(),
+        nb::sig("def from_handle(cls, handle: int, mod: object = None) -> Self"),
+        "Wraps a CUkernel that somebody else loaded (`mod`, an ObjectCode, is kept loaded), or "
+        "finds our\n"
+        "own kernel and its library again. The value itself can't be checked.\n\n"
+        "Raises TypeError for anything but an int, ValueError for 0, OverflowError beyond 64 "
+        "bits.");
     Kernel::python_type = reinterpret_cast<PyTypeObject*>(type.ptr());
     prove_payload<Kernel>(nullptr);
 }

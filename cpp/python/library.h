@@ -18,4 +18,11 @@ struct Library {
 /// otherwise.
 handles::LibraryHandle library_of(nb::handle object_code);
 
+/// A Python object for `launch::Kernel::origin`: let go with the interpreter lock held, from
+/// whichever thread. Null for None.
+std::shared_ptr<const void> as_origin(nb::object object);
+
+/// The Python object of an origin, or None.
+nb::object object_of(const std::shared_ptr<const void>& origin);
+
 } // namespace cudamod::python
