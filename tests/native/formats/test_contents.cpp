@@ -46,24 +46,27 @@ void names() {
              "another_long_name.o=second;a_long_name_of_a_file.o=1st;");
     CHECK_EQ(members(kMagic + member("#1/12", std::string("long_name.o\0bytes", 17))),
              "long_name.o=bytes;");
-    CHECK_EQ(members(kMagic + member("#1/20", "__.SYMDEF SORTED\0\0\0\0x") + member("d", "e")),
+    CHECK_EQ(members(kMagic + member("#1/20", std::string("__.SYMDEF SORTED\0\0\0\0x", 21)) + member("d", "e")),
              "d=e;");
 }
 
+/// Whether an archive can be read at all: its members are views into bytes that end here.
+Result<std::size_t> read(const std::string& archive) {
+    auto members = read_archive(as_bytes(archive));
+    if (!members) return members.failure();
+    return members->size();
+}
+
 void damage() {
-    auto fails = [](const std::string& archive, const char* reason) {
-        auto read = read_archive(as_bytes(archive));
-        CHECK_FAILS(read, reason);
-    };
-    fails("", "wrong magic");
-    fails("!<thin>\n", "thin");
-    fails(kMagic + "x", "truncated header");
-    fails(kMagic + std::string(60, 'x'), "has no header");
-    fails(kMagic + header("a/", 4) + "abc", "reaches beyond the end");
-    fails(kMagic + header("a/", SIZE_MAX), "reaches beyond the end");
-    fails(kMagic + member("/7", "abc"), "has no name");
-    fails(kMagic + member("#1/9", "abc"), "has no name");
-    fails(kMagic + member("#1/x", "abc"), "has no name");
+    CHECK_FAILS(read(""), "wrong magic");
+    CHECK_FAILS(read("!<thin>\n"), "thin");
+    CHECK_FAILS(read(kMagic + "x"), "truncated header");
+    CHECK_FAILS(read(kMagic + std::string(60, 'x')), "has no header");
+    CHECK_FAILS(read(kMagic + header("a/", 4) + "abc"), "reaches beyond the end");
+    CHECK_FAILS(read(kMagic + header("a/", SIZE_MAX)), "reaches beyond the end");
+    CHECK_FAILS(read(kMagic + member("/7", "abc")), "has no name");
+    CHECK_FAILS(read(kMagic + member("#1/9", "abc")), "has no name");
+    CHECK_FAILS(read(kMagic + member("#1/x", "abc")), "has no name");
 }
 
 void contents() {
