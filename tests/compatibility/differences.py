@@ -136,8 +136,8 @@ DIFFERENCES = [
     Difference(
         "`CUDAError`",
         "an Exception; some failures of the driver come as RuntimeErrors of another text",
-        "a RuntimeError, with `.status`, `.name`, `.call`, `.subject` and `.log`; missing files are "
-        "FileNotFoundErrors, exhausted memory is a MemoryError",
+        "a RuntimeError, with `.status`, `.name`, `.call`, `.subject` and `.log`; missing files "
+        "are FileNotFoundErrors, exhausted memory is a MemoryError",
         "handlers written for either class work",
         {"event.unrecorded": "CUDAError CUDA_ERROR_INVALID_HANDLE"},
     ),
