@@ -91,8 +91,14 @@ class Image:
 
     def read(self) -> list[ImageInfo]:
         """What the image says of itself, without a driver."""
-        code = self.code if isinstance(self.code, bytes) else self._read()
-        return _core.read_image(code, self.subject)
+        return _core.read_image(self._bytes(), self.subject)
+
+    def fatbins(self) -> list[Image]:
+        """Those that it embeds, as images of their own."""
+        found = _core.find_fatbins(self._bytes(), self.subject)
+        return [
+            Image(fatbin, "fatbin", member or self.name, self.options) for member, fatbin in found
+        ]
 
     def _load(self) -> _core.Library:
         jit: list[tuple[int, int]] = []
@@ -112,6 +118,9 @@ class Image:
             if isinstance(error, CUDAFileError):
                 raise
             raise self._unreadable(error) from error
+
+    def _bytes(self) -> bytes:
+        return self.code if isinstance(self.code, bytes) else self._read()
 
     def _read(self) -> bytes:
         assert isinstance(self.code, str)

@@ -174,6 +174,18 @@ class ObjectCode:
         """
         return self._image.read()
 
+    def fatbins(self) -> list[ObjectCode]:
+        """The fatbins that an object, an executable or an archive embeds, one per source file.
+
+        Each is object code of its own, called by the archive's member, with this mapping and these
+        load options; it can be loaded unless it is relocatable (see :meth:`images`).
+
+        Raises:
+            ValueError: it is neither of these nor a fatbin, or damaged.
+            CUDAFileError: the file can't be read (an OSError, too).
+        """
+        return [self._of(image, self._symbol_mapping) for image in self._image.fatbins()]
+
     def load(self) -> ObjectCode:
         """Load the library now, and answer the object itself.
 
@@ -208,12 +220,14 @@ class ObjectCode:
         names = self._library().kernel_names()
         if names:
             return names
-        # Drivers before 12.4 can't tell; the image can.
+        # Drivers before 12.4 can't tell. The image can, of all architectures together.
         try:
             infos = self.images()
         except ValueError:
             return []
-        return list(dict.fromkeys(name for info in infos for name in info.kernels or ()))
+        known = dict.fromkeys(name for info in infos for name in info.kernels or ())
+        with self._image.lock:
+            return [name for name in known if self._kernel_of(name) is not None]
 
     def get_global(self, name: str | bytes) -> Buffer:
         """A variable of the image (``__device__``, ``__constant__``, ``__managed__``). Loads.

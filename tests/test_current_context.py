@@ -12,6 +12,7 @@ import gc
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,6 +37,7 @@ from cudamod import (
 from cudamod.options import Options
 
 IMAGE = empty("k", parameters=["u32"]) + b".visible .global .align 4 .u32 v;"
+FATBIN = Path(__file__).parent / "data" / "names" / "names.zstd.fatbin"
 CLUSTER = LaunchConfig(grid=1, block=1, cluster=1)
 
 
@@ -115,6 +117,7 @@ CALLS: dict[str, Callable[[Scene], object]] = {
     "ObjectCode.get_kernel": lambda s: s.unloaded().get_kernel("k"),
     "ObjectCode.kernels": lambda s: s.unloaded().kernels(),
     "ObjectCode.images": lambda s: s.unloaded().images(),
+    "ObjectCode.fatbins": lambda s: ObjectCode.from_fatbin(FATBIN).fatbins(),
     "ObjectCode.get_global": lambda s: in_a_context(lambda: s.code.get_global("v")),
     "ObjectCode.get_module": lambda s: in_a_context(s.code.get_module),
     "Kernel.from_handle": lambda s: Kernel.from_handle(s.kernel.handle, s.code),

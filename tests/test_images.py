@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ptx import empty
+from ptx import ONE, empty, read
 
-from cudamod import CUDAFileError, Device, ObjectCode
+from cudamod import CUDAError, CUDAFileError, Device, ObjectCode, Stream, launch
 
 DATA = Path(__file__).parent / "data"
 Row = tuple[str, "str | None", "tuple[str, ...] | None", bool, "str | None", "str | None"]
@@ -150,3 +150,54 @@ def test_compressed_fatbins_are_loaded(device: Device, path: str, kernel: str) -
         if info.kind == "cubin" and info.arch in (f"sm_{device.arch}", f"sm_{device.arch}a")
     ]
     assert set(machine.kernels or ()) == set(code.kernels())
+
+
+def test_embedded_fatbins_are_object_code(device: Device, stream: Stream) -> None:
+    for source in (DATA / "objects" / "single.o", (DATA / "objects" / "single.o").read_bytes()):
+        code = ObjectCode.from_object(
+            source, name="it", symbol_mapping={"f": "_Z6singlePi"}, preserve_binary=True
+        )
+        (fatbin,) = code.fatbins()
+        assert (type(fatbin), fatbin.code_type, fatbin.name) == (ObjectCode, "fatbin", "it")
+        assert (fatbin.symbol_mapping, fatbin.load_options) == (
+            code.symbol_mapping,
+            code.load_options,
+        )
+        assert fatbin.images() == code.images()
+        if device.compute_capability >= (8, 0):
+            out = device.allocate(4, stream=stream)
+            launch(stream, ONE, fatbin.get_kernel("f"), out)
+            assert int.from_bytes(read(out, stream), "little") == 1
+
+
+def test_embedded_fatbins_of_archives_have_their_members_names(device: Device) -> None:
+    fatbins = ObjectCode.from_library(DATA / "objects" / "parts.a").fatbins()
+    assert [fatbin.name for fatbin in fatbins] == ["part.o", "a_member_with_a_long_name.o"]
+    if device.arch in ("80", "90"):
+        with pytest.raises(CUDAError, match=r"fatbin image 'part\.o'"):
+            fatbins[0].load()  # relocatable
+
+
+def test_what_embeds_no_fatbin() -> None:
+    (itself,) = ObjectCode.from_fatbin(DATA / "names" / "names.zstd.fatbin").fatbins()
+    assert itself.code == (DATA / "names" / "names.zstd.fatbin").read_bytes()
+    for name in ("h200/saxpy.sm90.cubin", "h200/saxpy.sm90.ptx", "fatbins/saxpy.ltoir"):
+        with pytest.raises(ValueError, match="embeds no fatbin"):
+            ObjectCode.from_object(DATA / name).fatbins()
+
+
+@pytest.mark.emulated
+def test_old_drivers_tell_no_names_but_images_do(run_python: Callable[..., str]) -> None:
+    path = DATA / "names" / "names.zstd.fatbin"
+    code = f"""
+from cudamod import ObjectCode, driver
+assert not driver.has("cuLibraryEnumerateKernels")
+code = ObjectCode.from_fatbin({str(path)!r})
+(machine, ptx) = code.images()
+assert machine.kernels != ptx.kernels  # anonymous namespaces have another name in each
+assert sorted(code.kernels()) == sorted(machine.kernels)
+assert code.get_kernel("hidden").name in machine.kernels
+print(code.get_kernel("ns::axpy<float, 4>").name, code.get_kernel("plain").signature)
+"""
+    printed = run_python(code, CUDAMOD_EMULATOR_DRIVER_VERSION="12000")
+    assert printed == "_ZN2ns4axpyIfLi4EEEvT_PKS1_PS1_m b64\n"

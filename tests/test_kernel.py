@@ -66,6 +66,16 @@ def test_parameters_of_images(device: Device) -> None:
     assert signatures == {f"{t}, ptr, ptr, u64" for t in ("f32", "f64", "i32", "u64")}
 
 
+@pytest.mark.parametrize("packed", ["none", "lz4", "zstd"])
+def test_parameters_of_the_ptx_in_a_fatbin(device: Device, packed: str) -> None:
+    if device.arch != "90":
+        pytest.skip("images for sm_90")
+    path = DATA.parent / "fatbins" / f"saxpy.{packed}.fatbin"
+    for options in ({}, {"preserve_binary": True}):
+        saxpy = ObjectCode.from_fatbin(path, **options).get_kernel("saxpy")
+        assert saxpy.signature == "b32, f32, b64, b64"
+
+
 @pytest.mark.parametrize("read", ["num_arguments", "arguments_info", "signature"])
 def test_parameters_need_a_context_once(code: ObjectCode, read: str) -> None:
     kernel = code.get_kernel("k")

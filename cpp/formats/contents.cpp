@@ -103,7 +103,39 @@ std::optional<Failure> add(Bytes image, Parts& parts) {
     }
 }
 
+using Fatbins = std::vector<EmbeddedFatbin>;
+
+std::optional<Failure> add_fatbins(Bytes image, const std::string& member, Fatbins& fatbins) {
+    const ImageKind kind = sniff(image);
+    if (kind == ImageKind::Fatbin) {
+        fatbins.push_back({member, image});
+    } else if (kind == ImageKind::Object) {
+        auto embedded = find_embedded_fatbins(image);
+        if (!embedded) return embedded.failure();
+        for (Bytes fatbin : *embedded)
+            fatbins.push_back({member, fatbin});
+    }
+    return std::nullopt;
+}
+
 } // namespace
+
+Result<std::vector<EmbeddedFatbin>> find_fatbins(Bytes image) {
+    Fatbins fatbins;
+    const ImageKind kind = sniff(image);
+    if (kind == ImageKind::Archive) {
+        auto members = read_archive(image);
+        if (!members) return members.failure();
+        for (const ArchiveMember& member : *members)
+            if (auto failure = add_fatbins(member.bytes, member.name, fatbins))
+                return Failure{"member '" + member.name + "': " + failure->reason};
+        return fatbins;
+    }
+    if (kind != ImageKind::Fatbin && kind != ImageKind::Object)
+        return Failure{std::string("image: ") + name(kind) + ", which embeds no fatbin"};
+    if (auto failure = add_fatbins(image, {}, fatbins)) return *failure;
+    return fatbins;
+}
 
 Result<std::vector<CodePart>> read_contents(Bytes image) {
     Parts parts;

@@ -28,4 +28,13 @@ struct CodePart {
 /// these is and for damaged files.
 Result<std::vector<CodePart>> read_contents(Bytes image);
 
+struct EmbeddedFatbin {
+    std::string member; ///< of the archive, or empty
+    Bytes bytes;
+};
+
+/// The fatbins in an image, in file order: the image itself, those that a host object or executable
+/// embeds, and those of an archive's members. Fails for what none of these is.
+Result<std::vector<EmbeddedFatbin>> find_fatbins(Bytes image);
+
 } // namespace cudamod::formats

@@ -7,7 +7,6 @@
 #include "handles/registry.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <unordered_map>
@@ -77,7 +76,9 @@ KernelHandle find_kernel(const LibraryHandle& library, const std::string& name) 
     }
     driver::check(status, "cuLibraryGetKernel", [&] { return "kernel '" + name + "'"; });
     found_kernels().insert(raw, *library, name);
-    auto fresh = std::make_shared<const KernelBox>(raw, library, name);
+    if (auto known = registry<KernelBox>().find(raw); known && known->library == library)
+        return alias<KernelBox>(std::move(known));
+    auto fresh = make_box<KernelBox>(raw, library, name);
     auto box = registry<KernelBox>().find_or_insert(fresh);
     if (box->library != library) {
         // A wrapper around somebody else's kernel stood here; its library is gone and the value was
@@ -92,12 +93,11 @@ KernelHandle kernel_from_raw(CUkernel raw, const LibraryHandle& library) {
     if (auto ours = registry<KernelBox>().find(raw)) return alias<KernelBox>(std::move(ours));
     if (auto found = found_kernels().find(raw))
         if (auto owner = registry<LibraryBox>().find(found->first))
-            return alias<KernelBox>(
-                registry<KernelBox>().find_or_insert(std::make_shared<const KernelBox>(
-                    raw, alias<LibraryBox>(std::move(owner)), std::move(found->second))));
-    std::string name = describe("kernel", reinterpret_cast<std::uintptr_t>(raw));
-    return alias<KernelBox>(registry<KernelBox>().find_or_insert(
-        std::make_shared<const KernelBox>(raw, library, std::move(name))));
+            return alias<KernelBox>(registry<KernelBox>().find_or_insert(make_box<KernelBox>(
+                raw, alias<LibraryBox>(std::move(owner)), std::move(found->second))));
+    std::string name = describe(KernelBox::kKind, value_of(raw));
+    return alias<KernelBox>(
+        registry<KernelBox>().find_or_insert(make_box<KernelBox>(raw, library, std::move(name))));
 }
 
 void forget_kernels_of(CUlibrary library) noexcept {

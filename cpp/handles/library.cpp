@@ -9,7 +9,6 @@
 #include "handles/registry.h"
 #include "handles/retirement.h"
 
-#include <cstdint>
 #include <string_view>
 
 namespace cudamod::handles {
@@ -86,7 +85,7 @@ LibraryHandle load_library(const std::shared_ptr<const ImageMemory>& image, bool
         discard(raw, used);
         refuse(fault);
     }
-    auto box = std::make_shared<const LibraryBox>(raw, image->bytes().size(), std::move(used));
+    auto box = make_box<LibraryBox>(raw, image->bytes().size(), std::move(used));
     registry<LibraryBox>().insert(box);
     return alias<LibraryBox>(std::move(box));
 }

@@ -2,6 +2,7 @@
 
 #include "handles/handle.h"
 #include "handles/image_memory.h"
+#include "handles/tracking.h"
 
 #include <cuda.h>
 
@@ -45,13 +46,17 @@ struct UsedByDriver {
 
 struct LibraryBox {
     using Raw = CUlibrary;
+    static constexpr const char* kKind = "library";
     Raw raw;
     std::size_t image_bytes;
     std::shared_ptr<const UsedByDriver> used;
+    Tracked tracked;
 
     LibraryBox(Raw raw_, std::size_t image_bytes_, std::shared_ptr<const UsedByDriver> used_)
         : raw(raw_), image_bytes(image_bytes_), used(std::move(used_)) {}
     ~LibraryBox();
+    Lifetime lifetime() const { return Lifetime::Owned; }
+    std::vector<Dependency> dependencies() const { return {}; }
     LibraryBox(const LibraryBox&) = delete;
     LibraryBox& operator=(const LibraryBox&) = delete;
 };

@@ -2,9 +2,9 @@
 
 #include "driver/table.h"
 #include "handles/destruction.h"
+#include "handles/library.h"
 
 #include <atomic>
-#include <cstdint>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -40,7 +40,7 @@ void leave(std::shared_ptr<const void> used) noexcept {
 }
 
 void unload(CUlibrary library) noexcept {
-    destroy("cuLibraryUnload", "library", reinterpret_cast<std::uintptr_t>(library), true,
+    destroy("cuLibraryUnload", LibraryBox::kKind, value_of(library), true,
             [&] { return driver::table.cuLibraryUnload(library); });
 }
 

@@ -91,6 +91,17 @@ nb::list read_image(nb::handle image, const std::string& subject) {
     return infos;
 }
 
+nb::list find_fatbins(nb::bytes image, const std::string& subject) {
+    auto fatbins = formats::find_fatbins(
+        {static_cast<const std::byte*>(image.data()), image.size()});
+    if (!fatbins) throw nb::value_error((subject + ": " + fatbins.reason()).c_str());
+    nb::list found;
+    for (const formats::EmbeddedFatbin& fatbin : *fatbins)
+        found.append(nb::make_tuple(text_of_bytes(fatbin.member),
+                                    nb::bytes(fatbin.bytes.data(), fatbin.bytes.size())));
+    return found;
+}
+
 using Demangled = std::tuple<std::string, std::string, std::string, std::string>;
 
 std::optional<Demangled> demangle(const std::string& name) {
@@ -117,6 +128,10 @@ void bind_image(nb::module_& module) {
         nb::sig("def read_image(image: object, subject: str) -> list[ImageInfo]"),
         "What an image consists of. Opens no driver. Raises ValueError for bytes that are no "
         "image.");
+    module.def("find_fatbins", find_fatbins, nb::arg("image"), nb::arg("subject"),
+               nb::sig("def find_fatbins(image: bytes, subject: str) -> list[tuple[str, bytes]]"),
+               "The fatbins that an object, an executable or an archive embeds, with the archive's "
+               "member.\nRaises ValueError for what embeds none.");
     module.def("demangle", demangle, nb::arg("name"),
                nb::sig("def demangle(name: str) -> tuple[str, str, str, str] | None"),
                "Whole text, qualified name, base name and template arguments of a mangled name; "

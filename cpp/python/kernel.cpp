@@ -28,8 +28,6 @@
 
 namespace cudamod::python {
 
-PyTypeObject* Kernel::python_type = nullptr;
-
 namespace {
 
 constexpr const char* kOrigin = "Please use ObjectCode APIs.";
@@ -244,7 +242,6 @@ void bind_kernel(nb::module_& module) {
         "own kernel and its library again. The value itself can't be checked.\n\n"
         "Raises TypeError for anything but an int, ValueError for 0, OverflowError beyond 64 "
         "bits.");
-    Kernel::python_type = reinterpret_cast<PyTypeObject*>(type.ptr());
     prove_payload<Kernel>(nullptr);
 }
 

@@ -96,9 +96,7 @@ nb::object load(nb::handle image, const std::string& subject,
         // nothing known.
         library.handle =
             handles::load_library(memory, kind != formats::ImageKind::Cubin, options, subject);
-        if (kind == formats::ImageKind::Ptx)
-            if (auto header = formats::read_ptx_header(bytes); header.ok())
-                library.ptx = std::move(*header);
+        library.entries = std::make_unique<const launch::ImageEntries>(formats::as_bytes(bytes));
     }
     return make<Library>(std::move(library));
 }
@@ -107,7 +105,7 @@ nb::object find_kernel(const Library& self, const std::string& name, nb::object 
     begin_public_call();
     handles::KernelHandle kernel = handles::find_kernel(self.handle, name);
     if (!kernel) return nb::none();
-    const formats::PtxEntry* entry = self.ptx ? self.ptx->find_entry(name) : nullptr;
+    const formats::PtxEntry* entry = self.entries->find(name);
     return make<Kernel>(std::make_shared<const launch::Kernel>(
         std::move(kernel), launch::infer_types(name, entry), as_origin(std::move(origin))));
 }

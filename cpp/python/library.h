@@ -1,17 +1,17 @@
 #pragma once
 
-#include "formats/ptx_header.h"
 #include "handles/library.h"
+#include "launch/image_entries.h"
 #include "python/instance.h"
 
-#include <optional>
+#include <memory>
 
 namespace cudamod::python {
 
 /// `_core.Library`: a loaded image, and what its PTX says of the kernels' parameters.
 struct Library {
     handles::LibraryHandle handle;
-    std::optional<formats::PtxHeader> ptx;
+    std::unique_ptr<const launch::ImageEntries> entries;
 };
 
 /// The loaded library of an object that has one as `_library()` (an ObjectCode). Throws TypeError
