@@ -190,7 +190,8 @@ def test_what_embeds_no_fatbin() -> None:
 def test_old_drivers_tell_no_names_but_images_do(run_python: Callable[..., str]) -> None:
     path = DATA / "names" / "names.zstd.fatbin"
     code = f"""
-from cudamod import ObjectCode, driver
+from cudamod import Device, ObjectCode, driver
+Device(0).set_current()
 assert not driver.has("cuLibraryEnumerateKernels")
 code = ObjectCode.from_fatbin({str(path)!r})
 (machine, ptx) = code.images()

@@ -14,9 +14,9 @@ ImageEntries::ImageEntries(formats::Bytes image) {
         break;
     case formats::ImageKind::Fatbin:
         if (auto fatbin = formats::read_fatbin(image); fatbin.ok()) {
-            auto ptx = std::find_if(fatbin->entries.begin(), fatbin->entries.end(), [](auto& entry) {
-                return entry.kind == formats::FatbinKind::Ptx;
-            });
+            auto ptx =
+                std::find_if(fatbin->entries.begin(), fatbin->entries.end(),
+                             [](auto& entry) { return entry.kind == formats::FatbinKind::Ptx; });
             if (ptx == fatbin->entries.end()) break;
             payload_.assign(ptx->payload.begin(), ptx->payload.end());
             packed_ = *ptx;

@@ -92,8 +92,8 @@ nb::list read_image(nb::handle image, const std::string& subject) {
 }
 
 nb::list find_fatbins(nb::bytes image, const std::string& subject) {
-    auto fatbins = formats::find_fatbins(
-        {static_cast<const std::byte*>(image.data()), image.size()});
+    auto fatbins =
+        formats::find_fatbins({static_cast<const std::byte*>(image.data()), image.size()});
     if (!fatbins) throw nb::value_error((subject + ": " + fatbins.reason()).c_str());
     nb::list found;
     for (const formats::EmbeddedFatbin& fatbin : *fatbins)
