@@ -6,7 +6,7 @@ import os
 from _thread import RLock
 
 from cudamod import _core
-from cudamod.errors import CUDAFileError, CUDAFileNotFoundError
+from cudamod.errors import CUDAError, CUDAFileError, CUDAFileNotFoundError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ __all__ = ["Image"]
 LOADABLE = ("cubin", "ptx", "fatbin")
 CODE_TYPES = (*LOADABLE, "ltoir", "object", "library")
 
+_NO_BINARY_FOR_GPU = 209  # CUDA_ERROR_NO_BINARY_FOR_GPU
 _FILE_NOT_FOUND = 301  # CUDA_ERROR_FILE_NOT_FOUND
 _OPERATING_SYSTEM = 304  # CUDA_ERROR_OPERATING_SYSTEM
 
@@ -86,7 +87,12 @@ class Image:
             )
         with self.lock:
             if self._loaded is None:
-                self._loaded = self._load()
+                try:
+                    self._loaded = self._load()
+                except CUDAError as error:
+                    if error.status == _NO_BINARY_FOR_GPU:
+                        error.args = (str(error) + self._architectures(),)
+                    raise
             return self._loaded
 
     def read(self) -> list[ImageInfo]:
@@ -99,6 +105,14 @@ class Image:
         return [
             Image(fatbin, "fatbin", member or self.name, self.options) for member, fatbin in found
         ]
+
+    def _architectures(self) -> str:
+        """What there is instead of the code that a device would need."""
+        try:
+            found = list(dict.fromkeys(info.arch for info in self.read() if info.arch))
+        except (ValueError, OSError):
+            return ""
+        return f"; the image has code for {', '.join(found)}" if found else ""
 
     def _load(self) -> _core.Library:
         jit: list[tuple[int, int]] = []

@@ -101,6 +101,17 @@ def test_a_bad_image(device: Device, what: str, make: Callable[..., ObjectCode],
         assert log in str(error)
 
 
+def test_an_image_without_code_for_the_device_says_what_it_has(device: Device) -> None:
+    if device.compute_capability >= (12, 0):
+        pytest.skip("it is this device's")
+    image = IMAGES["another architecture"][0]
+    with pytest.raises(CUDAError, match="; the image has code for sm_120$") as caught:
+        ObjectCode.from_cubin(image).load()
+    assert caught.value.status == 209
+    twin = pickle.loads(pickle.dumps(caught.value))
+    assert str(twin) == str(caught.value)
+
+
 def test_a_target_above_the_device(device: Device) -> None:
     major, _ = device.compute_capability
     above = {7: "80", 8: "90", 9: "100", 10: "120"}.get(major)

@@ -61,6 +61,9 @@ def test_address_and_size(code: ObjectCode, device: Device) -> None:
         assert variable.handle > 0
         assert not variable.is_closed
         assert not variable.is_managed
+        interface = variable.__cuda_array_interface__
+        assert (interface["data"][0], interface["shape"]) == (variable.handle, (size,))
+        assert variable.__dlpack_device__() == (2, device.device_id)
     assert code.get_global("mine").handle == code.get_global("counter").handle
 
 

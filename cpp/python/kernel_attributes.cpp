@@ -4,6 +4,7 @@
 
 #include "handles/context.h"
 #include "python/device.h"
+#include "python/gil_released.h"
 #include "python/integer_argument.h"
 #include "python/public_call.h"
 
@@ -108,8 +109,10 @@ void define(nb::class_<KernelAttributes>& type, const Named& named, Get&& get) {
         named.name, get,
         [&named](const KernelAttributes& self, nb::handle value) {
             begin_public_call();
-            self.kernel->set_attribute(named.id, named.name, value_argument(value, named),
-                                       device_of(self));
+            const int wanted = value_argument(value, named), device = device_of(self);
+            std::shared_ptr<const launch::Kernel> kernel = self.kernel;
+            GilReleased unlocked;
+            kernel->set_attribute(named.id, named.name, wanted, device);
         },
         nb::for_setter(nb::arg("value").none()), nb::for_setter(nb::sig(setter_signature(named))),
         named.meaning);

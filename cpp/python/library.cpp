@@ -103,7 +103,12 @@ nb::object load(nb::handle image, const std::string& subject,
 
 nb::object find_kernel(const Library& self, const std::string& name, nb::object origin) {
     begin_public_call();
-    handles::KernelHandle kernel = handles::find_kernel(self.handle, name);
+    handles::KernelHandle kernel;
+    {
+        handles::LibraryHandle library = self.handle;
+        GilReleased unlocked;
+        kernel = handles::find_kernel(library, name);
+    }
     if (!kernel) return nb::none();
     const formats::PtxEntry* entry = self.entries->find(name);
     return make<Kernel>(std::make_shared<const launch::Kernel>(
@@ -146,8 +151,14 @@ std::optional<std::pair<std::string, std::string>> log(const Library& self) {
 
 /// A damaged image may have any bytes in a name; they are shown as escapes.
 nb::list kernel_names(const Library& self) {
+    std::vector<std::string> known;
+    {
+        handles::LibraryHandle library = self.handle;
+        GilReleased unlocked;
+        known = handles::kernel_names(library);
+    }
     nb::list names;
-    for (const std::string& name : handles::kernel_names(self.handle))
+    for (const std::string& name : known)
         names.append(nb::steal(PyUnicode_DecodeUTF8(
             name.data(), static_cast<Py_ssize_t>(name.size()), "backslashreplace")));
     return names;
