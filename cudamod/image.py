@@ -62,7 +62,7 @@ class Image:
     def subject(self) -> str:
         """What errors call it."""
         if isinstance(self.code, str):
-            return f"{self.code_type} file {_shortened(self.code)!r}"
+            return f"{self.code_type} file {shortened(self.code)!r}"
         name = f" {self.name!r}" if self.name else ""
         return f"{self.code_type} image{name} of {len(self.code)} bytes"
 
@@ -175,8 +175,9 @@ def _restore_kernel(image: Image, name: str) -> Kernel:
     return kernel
 
 
-def _shortened(path: str) -> str:
-    return path if len(path) <= 300 else path[:300] + "..."
+def shortened(text: str) -> str:
+    """A text for the message of an error."""
+    return text if len(text) <= 300 else text[:300] + "..."
 
 
 def _checked_path(given: Any) -> str:
@@ -185,9 +186,9 @@ def _checked_path(given: Any) -> str:
         text = os.fsdecode(path)
         encoded = os.fsencode(text)
     except UnicodeError:
-        raise ValueError(f"path {_shortened(path)!r} can't be encoded") from None
+        raise ValueError(f"path {shortened(path)!r} can't be encoded") from None
     if not encoded:
         raise ValueError("path is empty")
     if b"\0" in encoded:
-        raise ValueError(f"path {_shortened(text)!r} has an embedded NUL{_NO_PATH}")
+        raise ValueError(f"path {shortened(text)!r} has an embedded NUL{_NO_PATH}")
     return text

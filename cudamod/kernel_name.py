@@ -50,7 +50,9 @@ def matches(name: str, symbols: Iterable[str]) -> list[str]:
 
 
 def similar(name: str, symbols: Iterable[str]) -> list[str]:
-    """The symbols that are close to a name, or whose base names are."""
+    """The symbols that are close to a name, or whose base names are. None for a very long one."""
+    if len(name) > 1000:  # comparing takes time by the square
+        return []
     from difflib import get_close_matches
 
     known: dict[str, list[str]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cudamod import _core
-from cudamod.image import Image
+from cudamod.image import Image, shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ class ObjectCode:
         if found is None and "::" in symbol:
             found = library.find_global(_mangled_variable(symbol))
         if found is None:
-            self._raise_not_found("cuLibraryGetGlobal", f"variable {symbol!r}", "")
+            self._raise_not_found("cuLibraryGetGlobal", f"variable {shortened(symbol)!r}", "")
         return found
 
     def get_module(self) -> Module:
@@ -322,7 +322,7 @@ class ObjectCode:
             hint = f"; did you mean {spelled}?" if close else ""
             if len(names) > len(close):
                 hint += f" (it has {len(names)} kernels)"
-        self._raise_not_found("cuLibraryGetKernel", f"kernel {spelling!r}", hint)
+        self._raise_not_found("cuLibraryGetKernel", f"kernel {shortened(spelling)!r}", hint)
 
     def _raise_not_found(self, call: str, what: str, hint: str) -> NoReturn:
         _core.raise_status(_NOT_FOUND, call, f"{what} in {self._image.subject}{hint}")

@@ -105,7 +105,7 @@ def test_an_image_without_code_for_the_device_says_what_it_has(device: Device) -
     if device.compute_capability >= (12, 0):
         pytest.skip("it is this device's")
     image = IMAGES["another architecture"][0]
-    with pytest.raises(CUDAError, match="; the image has code for sm_120$") as caught:
+    with pytest.raises(CUDAError, match=r"; the image has code for sm_120$") as caught:
         ObjectCode.from_cubin(image).load()
     assert caught.value.status == 209
     twin = pickle.loads(pickle.dumps(caught.value))

@@ -74,13 +74,13 @@ class Broken:
         self.device, self.capsule = device, capsule
 
     def __dlpack_device__(self) -> Any:
-        if isinstance(self.device, Exception):
-            raise self.device
+        if isinstance(self.device, type):
+            raise self.device("mine")
         return self.device
 
     def __dlpack__(self, **keywords: Any) -> Any:
-        if isinstance(self.capsule, Exception):
-            raise self.capsule
+        if isinstance(self.capsule, type):
+            raise self.capsule("mine")
         return self.capsule
 
 
@@ -89,8 +89,8 @@ class Broken:
     [
         (Broken(), TypeError, "argument 2: DLPack can't describe Broken object"),
         (Broken(capsule=5), TypeError, "DLPack can't describe"),
-        (Broken(capsule=LookupError("mine")), LookupError, "mine"),
-        (Broken(LookupError("mine")), LookupError, "mine"),
+        (Broken(capsule=LookupError), LookupError, "mine"),
+        (Broken(LookupError), LookupError, "mine"),
         (Broken(5), TypeError, "int"),
         (Broken(()), IndexError, "index"),
         (Broken(("cuda", 0)), TypeError, "str"),
