@@ -97,11 +97,11 @@ class Image:
 
     def read(self) -> list[ImageInfo]:
         """What the image says of itself, without a driver."""
-        return _core.read_image(self._bytes(), self.subject)
+        return _core.read_image(self.contents(), self.subject)
 
     def fatbins(self) -> list[Image]:
         """Those that it embeds, as images of their own."""
-        found = _core.find_fatbins(self._bytes(), self.subject)
+        found = _core.find_fatbins(self.contents(), self.subject)
         return [
             Image(fatbin, "fatbin", member or self.name, self.options) for member, fatbin in found
         ]
@@ -133,7 +133,8 @@ class Image:
                 raise
             raise self._unreadable(error) from error
 
-    def _bytes(self) -> bytes:
+    def contents(self) -> bytes:
+        """Its bytes. Raises CUDAFileError when the file can't be read."""
         return self.code if isinstance(self.code, bytes) else self._read()
 
     def _read(self) -> bytes:

@@ -3,6 +3,7 @@
 #include "emulator/code.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <vector>
@@ -12,7 +13,7 @@ namespace cudamod::emulator {
 /// The bytes that a caller loaded, and what each kind of device makes of them.
 class Image {
   public:
-    Image(std::vector<std::byte> bytes, std::uint32_t max_registers)
+    explicit Image(std::vector<std::byte> bytes, std::uint32_t max_registers = UINT32_MAX)
         : bytes_(std::move(bytes)), max_registers_(max_registers) {}
 
     /// Decoded at the first use; guarded by the driver's lock.

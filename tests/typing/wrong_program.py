@@ -23,6 +23,10 @@ cudamod.ObjectCode.from_ptx(b"", nothing=1)  # call-arg
 kernel = cudamod.ObjectCode.from_ptx(b"").get_kernel("k")
 kernel.attributes.num_regs = 1  # misc
 kernel.attributes.max_dynamic_shared_size_bytes = "1"  # assignment
+cudamod.ProgramOptions(fast=True)  # call-arg
+cudamod.ProgramOptions(debug="yes")  # arg-type
+cudamod.Program("", "c++").compile(3)  # arg-type
+cudamod.Linker("file")  # arg-type
 cudamod.LaunchConfig(grid=1, block=1, mem_sync_domain="far")  # arg-type
 cudamod.LaunchConfig(1, None, 1, 0, False, False, (2, 1))  # call-arg
 cudamod.TensorMap.tiled(0, 1, swizzle="512b")  # arg-type
