@@ -353,6 +353,7 @@ SAMPLES: dict[str, Callable[[Scene], Any]] = {
     "Linker": lambda s: suppressing(lambda: a_linker(s)),
     "CompileCache": lambda s: CompileCache(s.folder),
 }
+VALUES = (BaseException, Options, LinkerOptions, ProgramOptions)
 #: What every object has, called for each.
 COMMON: dict[str, Callable[[Any], object]] = {
     "__repr__": repr,
@@ -376,7 +377,7 @@ def public_classes() -> dict[str, type]:
     return {
         name: value
         for name, value in found.items()
-        if isinstance(value, type) and not issubclass(value, (BaseException, Options))
+        if isinstance(value, type) and not issubclass(value, VALUES)
     }
 
 
