@@ -168,6 +168,11 @@ std::shared_ptr<Allocation> AddressSpace::register_host(void* memory, std::size_
 }
 
 std::shared_ptr<Allocation> AddressSpace::find(std::uint64_t address) const {
+    auto allocation = find_reserved(address);
+    return allocation && allocation->uses > 0 ? allocation : nullptr;
+}
+
+std::shared_ptr<Allocation> AddressSpace::find_reserved(std::uint64_t address) const {
     std::shared_lock lock(mutex_);
     const auto next = live_.upper_bound(address);
     if (next == live_.begin()) return nullptr;
@@ -182,7 +187,8 @@ std::shared_ptr<Allocation> AddressSpace::find(std::uint64_t address, std::size_
 
 void AddressSpace::release(const std::shared_ptr<Allocation>& allocation) {
     std::unique_lock lock(mutex_);
-    if (!live_.erase(allocation->begin)) return;
+    if (allocation->uses > 0) --allocation->uses;
+    if (allocation->of_graph || !live_.erase(allocation->begin)) return;
     freed_.push_back({allocation->begin, allocation->end()});
     if (freed_.size() > kKeptFreed) freed_.pop_front();
     if (allocation->kind != MemoryKind::device) return;
@@ -220,12 +226,13 @@ std::string AddressSpace::explain(std::uint64_t address) const {
         const Allocation& before = *std::prev(next)->second;
         if (address < before.end() + (1 << 20)) {
             std::snprintf(
-                text, sizeof text, "0x%llx lies %llu bytes %s memory of %zu bytes at 0x%llx",
+                text, sizeof text, "0x%llx lies %llu bytes %s memory of %zu bytes at 0x%llx%s",
                 static_cast<unsigned long long>(address),
                 static_cast<unsigned long long>(address < before.end() ? address - before.begin
                                                                        : address - before.end()),
                 address < before.end() ? "into" : "past the end of", before.bytes,
-                static_cast<unsigned long long>(before.begin));
+                static_cast<unsigned long long>(before.begin),
+                before.uses ? "" : ", which is a graph's and not allocated now");
             return text;
         }
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -31,8 +32,10 @@ struct Allocation {
     Device* device = nullptr;
     std::shared_ptr<Context> context; ///< null for pool memory
     std::shared_ptr<Pool> pool;
-    unsigned flags = 0;   ///< of cuMemHostAlloc or cuMemHostRegister
-    std::string variable; ///< name, when this is a variable of a module
+    unsigned flags = 0;                ///< of cuMemHostAlloc or cuMemHostRegister
+    std::string variable;              ///< name, when this is a variable of a module
+    std::atomic<bool> of_graph{false}; ///< of an allocation node, whose addresses stay reserved
+    std::atomic<int> uses{1}; ///< of a node's memory: launches that hold it; 0: not allocated now
 
     Allocation() = default;
     ~Allocation();
@@ -64,7 +67,11 @@ class AddressSpace {
     /// The live allocation that holds [address, address + bytes), or null.
     std::shared_ptr<Allocation> find(std::uint64_t address, std::size_t bytes) const;
 
-    /// Ends the allocation: its addresses are dead from here on and come back late.
+    /// The same, also of graph memory that is not allocated now.
+    std::shared_ptr<Allocation> find_reserved(std::uint64_t address) const;
+
+    /// Ends the allocation: its addresses are dead from here on and come back late. Of graph
+    /// memory, one use of it.
     void release(const std::shared_ptr<Allocation>& allocation);
 
     /// Whether the address lies where device memory is reserved, live or not.

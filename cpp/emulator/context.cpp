@@ -1,6 +1,7 @@
 #include "emulator/context.h"
 
 #include "emulator/call.h"
+#include "emulator/capture.h"
 #include "emulator/device.h"
 #include "emulator/objects.h"
 #include "emulator/stream.h"
@@ -148,6 +149,7 @@ std::shared_ptr<Context> given_or_current(CUcontext handle) {
 void synchronize(CUcontext handle) {
     std::unique_lock lock(driver_mutex());
     const auto context = given_or_current(handle);
+    require_not_capturing(*context);
     lock.unlock();
     drain(context);
     lock.lock();

@@ -1,4 +1,5 @@
 #include "emulator/call.h"
+#include "emulator/capture.h"
 #include "emulator/memory.h"
 #include "emulator/stream.h"
 
@@ -34,6 +35,11 @@ std::shared_ptr<Stream> enqueue(const Copy& copy, CUstream handle) {
     std::unique_lock lock(driver_mutex());
     auto stream = find_stream(handle);
     if (!copy.bytes) return stream;
+    if (captures(*stream)) {
+        capture_into(*stream,
+                     copy_operation(linear_copy(copy.to, copy.from, copy.bytes), stream->context));
+        return stream;
+    }
     const Span to = span_of(copy.to_side, copy.to, copy.bytes, "destination");
     const Span from = span_of(copy.from_side, copy.from, copy.bytes, "source");
     lock.unlock();

@@ -1,4 +1,5 @@
 #include "emulator/call.h"
+#include "emulator/capture.h"
 #include "emulator/memory.h"
 #include "emulator/stream.h"
 
@@ -35,11 +36,37 @@ Rows rows_of(CUmemorytype type, CUdeviceptr device, const void* host, std::size_
     }
 }
 
+CUDA_MEMCPY3D as_3d(const CUDA_MEMCPY2D& copy) {
+    CUDA_MEMCPY3D box{};
+    box.srcXInBytes = copy.srcXInBytes;
+    box.srcY = copy.srcY;
+    box.srcMemoryType = copy.srcMemoryType;
+    box.srcHost = copy.srcHost;
+    box.srcDevice = copy.srcDevice;
+    box.srcArray = copy.srcArray;
+    box.srcPitch = copy.srcPitch;
+    box.dstXInBytes = copy.dstXInBytes;
+    box.dstY = copy.dstY;
+    box.dstMemoryType = copy.dstMemoryType;
+    box.dstHost = copy.dstHost;
+    box.dstDevice = copy.dstDevice;
+    box.dstArray = copy.dstArray;
+    box.dstPitch = copy.dstPitch;
+    box.WidthInBytes = copy.WidthInBytes;
+    box.Height = copy.Height;
+    box.Depth = 1;
+    return box;
+}
+
 std::shared_ptr<Stream> enqueue(const CUDA_MEMCPY2D* copy, CUstream handle) {
     require_pointer(copy, "the parameters");
     std::unique_lock lock(driver_mutex());
     auto stream = find_stream(handle);
     if (!copy->WidthInBytes || !copy->Height) return stream;
+    if (captures(*stream)) {
+        capture_into(*stream, copy_operation(as_3d(*copy), stream->context));
+        return stream;
+    }
     const Rows to = rows_of(copy->dstMemoryType, copy->dstDevice, copy->dstHost, copy->dstPitch,
                             copy->dstXInBytes, copy->dstY, *copy, "destination");
     const Rows from = rows_of(copy->srcMemoryType, copy->srcDevice, copy->srcHost, copy->srcPitch,

@@ -1,6 +1,7 @@
 #include "emulator/event.h"
 
 #include "emulator/call.h"
+#include "emulator/capture.h"
 #include "emulator/context.h"
 #include "emulator/objects.h"
 #include "emulator/stream.h"
@@ -29,6 +30,12 @@ std::chrono::steady_clock::time_point Mark::time() {
     return time_;
 }
 
+void reach_in(const std::shared_ptr<Stream>& stream, const std::shared_ptr<Mark>& mark) {
+    stream->enqueue([mark] { mark->reach(); });
+    // A faulted context runs nothing, and nobody may wait for ever.
+    if (!mark->reached()) mark->reach();
+}
+
 std::shared_ptr<Event> find_event(CUevent handle) {
     auto event = objects().events.find(handle);
     if (!event) {
@@ -48,18 +55,17 @@ namespace {
 constexpr unsigned kEventFlags =
     CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
 
-void record(CUevent event_handle, CUstream stream_handle) {
+void record(CUevent event_handle, CUstream stream_handle, bool external = false) {
     std::unique_lock lock(driver_mutex());
     const auto event = find_event(event_handle);
     const auto stream = find_stream(stream_handle);
     if (event->context != stream->context) {
         fail(CUDA_ERROR_INVALID_HANDLE, "The event and the stream belong to different contexts");
     }
+    if (capture_record(*stream, event, external)) return;
     const auto mark = event->mark = std::make_shared<Mark>();
     lock.unlock();
-    stream->enqueue([mark] { mark->reach(); });
-    // A faulted context runs nothing, and nobody may wait for ever.
-    if (!mark->reached()) mark->reach();
+    reach_in(stream, mark);
 }
 
 std::shared_ptr<Context> context_or_current(CUcontext handle) {
@@ -111,7 +117,7 @@ CUDAMOD_API cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int 
             if (flags & ~static_cast<unsigned>(CU_EVENT_RECORD_EXTERNAL)) {
                 fail(CUDA_ERROR_INVALID_VALUE, "Record flags 0x%x are unknown", flags);
             }
-            record(event, stream);
+            record(event, stream, flags & CU_EVENT_RECORD_EXTERNAL);
         },
         event, stream, flags);
 }
@@ -121,6 +127,7 @@ CUDAMOD_API cuEventQuery(CUevent handle) {
         "cuEventQuery",
         [&] {
             const auto event = find_event(handle);
+            require_not_captured(*event);
             if (event->mark && !event->mark->reached()) return CUDA_ERROR_NOT_READY;
             notice_fault(*event->context);
             return CUDA_SUCCESS;
@@ -134,6 +141,7 @@ CUDAMOD_API cuEventSynchronize(CUevent handle) {
         [&] {
             std::unique_lock lock(driver_mutex());
             const auto event = find_event(handle);
+            require_not_captured(*event);
             if (const auto mark = event->mark) {
                 lock.unlock();
                 mark->wait();
@@ -154,6 +162,8 @@ CUDAMOD_API cuEventElapsedTime_v2(float* milliseconds, CUevent start_handle, CUe
                 fail(CUDA_ERROR_INVALID_HANDLE, "The %s event was created with timing disabled",
                      start->timing() ? "end" : "start");
             }
+            require_not_captured(*start);
+            require_not_captured(*end);
             if (!start->mark || !end->mark) {
                 fail(CUDA_ERROR_INVALID_HANDLE, "The %s event was never recorded",
                      start->mark ? "end" : "start");
@@ -179,7 +189,9 @@ CUDAMOD_API cuStreamWaitEvent(CUstream stream_handle, CUevent event_handle, unsi
             }
             std::unique_lock lock(driver_mutex());
             const auto stream = find_stream(stream_handle);
-            const auto mark = find_event(event_handle)->mark;
+            const auto event = find_event(event_handle);
+            if (capture_wait(stream, event, flags & CU_EVENT_WAIT_EXTERNAL)) return;
+            const auto mark = event->mark;
             lock.unlock();
             stream->await(mark);
         },
@@ -195,6 +207,8 @@ CUDAMOD_API cuCtxRecordEvent(CUcontext context_handle, CUevent event_handle) {
             const auto event = find_event(event_handle);
             if (event->context != context)
                 fail(CUDA_ERROR_INVALID_HANDLE, "The event belongs to another context");
+            require_not_capturing(*context);
+            event->captured.reset();
             const auto mark = event->mark = std::make_shared<Mark>();
             lock.unlock();
             drain(context);
@@ -209,7 +223,10 @@ CUDAMOD_API cuCtxWaitEvent(CUcontext context_handle, CUevent event_handle) {
         [&] {
             std::unique_lock lock(driver_mutex());
             const auto context = context_or_current(context_handle);
-            const auto mark = find_event(event_handle)->mark;
+            const auto event = find_event(event_handle);
+            require_not_capturing(*context);
+            require_not_captured(*event);
+            const auto mark = event->mark;
             lock.unlock();
             for (const auto& stream : streams_of(context))
                 stream->await(mark);

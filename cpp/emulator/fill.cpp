@@ -1,4 +1,5 @@
 #include "emulator/call.h"
+#include "emulator/capture.h"
 #include "emulator/memory.h"
 #include "emulator/stream.h"
 
@@ -24,6 +25,11 @@ void enqueue(CUdeviceptr address, std::size_t pitch, Element value, std::size_t 
     if (address % sizeof value || (height > 1 && pitch % sizeof value)) {
         fail(CUDA_ERROR_INVALID_VALUE, "Address 0x%llx or pitch %zu is no multiple of %zu", address,
              pitch, sizeof value);
+    }
+    if (captures(*stream)) {
+        capture_into(*stream, fill_operation({address, pitch, value, sizeof value, width, height},
+                                             stream->context));
+        return;
     }
     const std::size_t row = width * sizeof value;
     if (width > SIZE_MAX / sizeof value || (height > 1 && pitch < row)) {

@@ -2,6 +2,7 @@
 
 #include "emulator/address_space.h"
 #include "emulator/call.h"
+#include "emulator/capture.h"
 #include "emulator/context.h"
 #include "emulator/device.h"
 #include "emulator/event.h"
@@ -151,10 +152,9 @@ std::shared_ptr<Mark> mark_event(CUevent handle) {
 
 } // namespace
 
-ValidLaunch validate(const LaunchRequest& request) {
+ValidLaunch validate_in(const LaunchRequest& request, const std::shared_ptr<Context>& context) {
     ValidLaunch launch;
-    launch.stream = stream_of(request);
-    launch.function = function_for(request.function, launch.stream->context);
+    launch.function = function_for(request.function, context);
     const KernelView& view = launch.function->view;
     validate_shape(request, view, launch);
     launch.parameters = pack_parameters(request, *view.kernel);
@@ -164,6 +164,13 @@ ValidLaunch validate(const LaunchRequest& request) {
              view.code->not_executable.empty() ? "has no PTX" : view.code->not_executable.c_str());
     }
     launch.function->loaded = true;
+    return launch;
+}
+
+ValidLaunch validate(const LaunchRequest& request) {
+    auto stream = stream_of(request);
+    ValidLaunch launch = validate_in(request, stream->context);
+    launch.stream = std::move(stream);
     return launch;
 }
 
@@ -185,6 +192,7 @@ void launch(const LaunchRequest& request) {
     }
     std::unique_lock lock(driver_mutex());
     ValidLaunch valid = validate(request);
+    if (capture_launch(valid, request)) return;
     const auto programmatic = mark_event(valid.programmatic_event),
                completed = mark_event(valid.completion_event);
     lock.unlock();

@@ -14,6 +14,9 @@ struct Kernel;
 struct Function;
 struct Module;
 struct UserObject;
+struct Graph;
+struct GraphNode;
+struct GraphExec;
 
 /// The live objects of the whole driver. Guarded by the driver's lock.
 struct Objects {
@@ -26,6 +29,9 @@ struct Objects {
     HandleTable<CUfunction, Function> functions{6};
     HandleTable<CUmodule, Module> modules{7};
     HandleTable<CUuserObject, UserObject> user_objects{8};
+    HandleTable<CUgraph, Graph> graphs{12};
+    HandleTable<CUgraphNode, GraphNode> graph_nodes{13};
+    HandleTable<CUgraphExec, GraphExec> graph_execs{14};
 };
 
 Objects& objects();

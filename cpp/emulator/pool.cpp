@@ -1,6 +1,7 @@
 #include "emulator/pool.h"
 
 #include "emulator/call.h"
+#include "emulator/capture.h"
 #include "emulator/context.h"
 #include "emulator/device.h"
 #include "emulator/memory.h"
@@ -76,6 +77,18 @@ void allocate_from(Pool& pool_ref, const std::shared_ptr<Pool>& pool, CUdevicept
     allocation->pool = pool;
     pool_ref.add(bytes);
     *address = allocation->begin;
+}
+
+bool capture_allocation(Stream& stream, const Pool& pool, CUdeviceptr* address, std::size_t bytes) {
+    if (!captures(stream)) return false;
+    Device& device = pool.device ? *pool.device : *stream.context->device;
+    CUDA_MEM_ALLOC_NODE_PARAMS_v1 parameters{};
+    parameters.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    parameters.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, device.ordinal};
+    parameters.bytesize = bytes;
+    auto operation = allocate_operation(parameters);
+    *address = operation.parameters.dptr;
+    return capture_into(stream, std::move(operation));
 }
 
 std::uint64_t* counter(Pool& pool, CUmemPool_attribute attribute) {
@@ -279,7 +292,9 @@ CUDAMOD_API cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream)
         "cuMemAllocAsync",
         [&] {
             require_pointer(address, "the address");
-            const auto pool = find_stream(stream)->context->device->current_pool;
+            const auto into = find_stream(stream);
+            const auto pool = into->context->device->current_pool;
+            if (capture_allocation(*into, *pool, address, bytes)) return;
             allocate_from(*pool, pool, address, bytes);
         },
         address, bytes, stream);
@@ -291,8 +306,9 @@ CUDAMOD_API cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemory
         "cuMemAllocFromPoolAsync",
         [&] {
             require_pointer(address, "the address");
-            find_stream(stream);
+            const auto into = find_stream(stream);
             const auto pool = find_pool(handle);
+            if (capture_allocation(*into, *pool, address, bytes)) return;
             allocate_from(*pool, pool, address, bytes);
         },
         address, bytes, handle, stream);
@@ -305,6 +321,10 @@ CUDAMOD_API cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
             std::unique_lock lock(driver_mutex());
             const auto stream = find_stream(handle);
             if (!address) return;
+            if (captures(*stream)) {
+                capture_into(*stream, free_operation(address));
+                return;
+            }
             const auto allocation = find_allocation(address);
             if (allocation->kind != MemoryKind::device && !allocation->pool) {
                 fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is not memory of a pool or of cuMemAlloc",

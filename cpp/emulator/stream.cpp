@@ -1,6 +1,7 @@
 #include "emulator/stream.h"
 
 #include "emulator/call.h"
+#include "emulator/capture.h"
 #include "emulator/device.h"
 #include "emulator/event.h"
 #include "emulator/objects.h"
@@ -130,9 +131,11 @@ void create(CUstream* handle, unsigned flags, int priority) {
     *handle = stream->handle;
 }
 
-std::shared_ptr<Stream> find_locked(CUstream handle) {
+std::shared_ptr<Stream> find_to_wait_for(CUstream handle) {
     std::lock_guard lock(driver_mutex());
-    return find_stream(handle);
+    auto stream = find_stream(handle);
+    require_not_capturing(*stream);
+    return stream;
 }
 
 } // namespace
@@ -154,6 +157,7 @@ CUDAMOD_API cuStreamDestroy_v2(CUstream handle) {
             if (is_default_stream(handle))
                 fail(CUDA_ERROR_INVALID_HANDLE, "A default stream cannot be destroyed");
             const auto stream = find_stream(handle);
+            abandon_capture(*stream);
             auto& streams = stream->context->streams;
             streams.erase(std::remove(streams.begin(), streams.end(), handle), streams.end());
             objects().streams.erase(handle);
@@ -227,7 +231,7 @@ CUDAMOD_API cuStreamQuery(CUstream handle) {
     return unlocked_call(
         "cuStreamQuery",
         [&] {
-            const auto stream = find_locked(handle);
+            const auto stream = find_to_wait_for(handle);
             if (!stream->idle()) return CUDA_ERROR_NOT_READY;
             std::lock_guard lock(driver_mutex());
             notice_fault(*stream->context);
@@ -240,7 +244,7 @@ CUDAMOD_API cuStreamSynchronize(CUstream handle) {
     return unlocked_call(
         "cuStreamSynchronize",
         [&] {
-            const auto stream = find_locked(handle);
+            const auto stream = find_to_wait_for(handle);
             stream->wait();
             std::lock_guard lock(driver_mutex());
             notice_fault(*stream->context);
@@ -253,7 +257,11 @@ CUDAMOD_API cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
         "cuLaunchHostFunc",
         [&] {
             if (!function) fail(CUDA_ERROR_INVALID_VALUE, "The host function must not be NULL");
-            find_locked(handle)->enqueue_host([=] { function(data); });
+            std::unique_lock lock(driver_mutex());
+            const auto stream = find_stream(handle);
+            if (capture_into(*stream, HostOperation{function, data})) return;
+            lock.unlock();
+            stream->enqueue_host([=] { function(data); });
         },
         handle, function, data);
 }
@@ -265,7 +273,7 @@ CUDAMOD_API cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void
         [&] {
             if (!callback) fail(CUDA_ERROR_INVALID_VALUE, "The callback must not be NULL");
             if (flags) fail(CUDA_ERROR_INVALID_VALUE, "Flags must be 0, not %u", flags);
-            find_locked(handle)->enqueue_host([=] { callback(handle, CUDA_SUCCESS, data); });
+            find_to_wait_for(handle)->enqueue_host([=] { callback(handle, CUDA_SUCCESS, data); });
         },
         handle, callback, data, flags);
 }

@@ -12,6 +12,7 @@
 namespace cudamod::emulator {
 
 class Mark;
+struct StreamCapture;
 
 constexpr int kLeastPriority = 0, kGreatestPriority = -5;
 
@@ -26,6 +27,7 @@ struct Stream {
     int priority = 0;
     unsigned long long id = 0;
     StreamKind kind = StreamKind::created;
+    std::shared_ptr<StreamCapture> capture; ///< null: not captured; under the driver's lock
 
     using Task = std::function<void()>;
 
