@@ -1,6 +1,7 @@
 #include "emulator/address_space.h"
 
 #include "emulator/device.h"
+#include "emulator/event.h"
 #include "emulator/settings.h"
 
 #include <algorithm>
@@ -77,6 +78,10 @@ struct AddressSpace::Range {
         }
     }
 };
+
+bool Allocation::live() const {
+    return uses > 0 && (!begun || begun->reached());
+}
 
 Allocation::~Allocation() {
     if (kind == MemoryKind::pinned || kind == MemoryKind::managed)

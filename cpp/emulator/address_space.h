@@ -15,6 +15,7 @@ namespace cudamod::emulator {
 
 struct Context;
 struct Device;
+class Mark;
 struct Pool;
 
 enum class MemoryKind { device, pinned, registered, managed };
@@ -37,10 +38,16 @@ struct Allocation {
     std::atomic<bool> of_graph{false}; ///< of an allocation node, whose addresses stay reserved
     std::atomic<int> uses{1}; ///< of a node's memory: launches that hold it; 0: not allocated now
 
+    std::shared_ptr<Mark> begun; ///< reached when a stream-ordered allocation takes effect
+    bool freeing = false;        ///< a stream is to free it; under the driver's lock
+
     Allocation() = default;
     ~Allocation();
     Allocation(const Allocation&) = delete;
     Allocation& operator=(const Allocation&) = delete;
+
+    /// Whether work may touch it now: allocated, in the order of its stream, and not freed.
+    bool live() const;
 
     std::uint64_t end() const { return begin + bytes; }
     std::byte* at(std::uint64_t address) const { return host + (address - begin); }

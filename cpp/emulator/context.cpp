@@ -4,6 +4,7 @@
 #include "emulator/capture.h"
 #include "emulator/device.h"
 #include "emulator/objects.h"
+#include "emulator/scheduler.h"
 #include "emulator/stream.h"
 #include "emulator/teardown.h"
 
@@ -75,7 +76,7 @@ void require_healthy(const Context& context) {
     if (!context.active)
         fail(CUDA_ERROR_CONTEXT_IS_DESTROYED,
              "The context was destroyed or its primary context released");
-    if (context.fault.noticed) {
+    if (context.fault.status != CUDA_SUCCESS) {
         fail(context.fault.status, "The context is unusable since: %s",
              context.fault.message.c_str());
     }
@@ -88,13 +89,8 @@ std::shared_ptr<Context> current_context() {
     return context;
 }
 
-void notice_fault(Context& context) {
-    if (context.fault.status != CUDA_SUCCESS) context.fault.noticed = true;
-    require_healthy(context);
-}
-
 void record_fault(Context& context, CUresult status, std::string message) {
-    if (context.fault.status == CUDA_SUCCESS) context.fault = {status, false, std::move(message)};
+    if (context.fault.status == CUDA_SUCCESS) context.fault = {status, std::move(message)};
     context.faulted = true;
 }
 
@@ -112,8 +108,7 @@ std::shared_ptr<Context> find_context(CUcontext handle) {
 }
 
 void drain(const std::shared_ptr<Context>& context) {
-    for (const auto& stream : streams_of(context))
-        stream->wait();
+    scheduler().wait_for(*context);
 }
 
 } // namespace cudamod::emulator
@@ -153,7 +148,7 @@ void synchronize(CUcontext handle) {
     lock.unlock();
     drain(context);
     lock.lock();
-    notice_fault(*context);
+    require_healthy(*context);
 }
 
 } // namespace

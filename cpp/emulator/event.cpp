@@ -4,36 +4,20 @@
 #include "emulator/capture.h"
 #include "emulator/context.h"
 #include "emulator/objects.h"
+#include "emulator/scheduler.h"
 #include "emulator/stream.h"
 
 namespace cudamod::emulator {
 
-void Mark::reach() {
-    std::lock_guard lock(mutex_);
+void Mark::set() {
     time_ = std::chrono::steady_clock::now();
-    reached_ = true;
-    changed_.notify_all();
-}
-
-void Mark::wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return reached_; });
-}
-
-bool Mark::reached() {
-    std::lock_guard lock(mutex_);
-    return reached_;
-}
-
-std::chrono::steady_clock::time_point Mark::time() {
-    std::lock_guard lock(mutex_);
-    return time_;
+    reached_.store(true, std::memory_order_release);
 }
 
 void reach_in(const std::shared_ptr<Stream>& stream, const std::shared_ptr<Mark>& mark) {
-    stream->enqueue([mark] { mark->reach(); });
-    // A faulted context runs nothing, and nobody may wait for ever.
-    if (!mark->reached()) mark->reach();
+    Work work;
+    work.mark = mark;
+    stream->push(std::move(work));
 }
 
 std::shared_ptr<Event> find_event(CUevent handle) {
@@ -64,8 +48,9 @@ void record(CUevent event_handle, CUstream stream_handle, bool external = false)
     }
     if (capture_record(*stream, event, external)) return;
     const auto mark = event->mark = std::make_shared<Mark>();
-    lock.unlock();
     reach_in(stream, mark);
+    lock.unlock();
+    stream->make_room();
 }
 
 std::shared_ptr<Context> context_or_current(CUcontext handle) {
@@ -128,8 +113,11 @@ CUDAMOD_API cuEventQuery(CUevent handle) {
         [&] {
             const auto event = find_event(handle);
             require_not_captured(*event);
-            if (event->mark && !event->mark->reached()) return CUDA_ERROR_NOT_READY;
-            notice_fault(*event->context);
+            if (event->mark && !event->mark->reached()) {
+                scheduler().nudge();
+                return CUDA_ERROR_NOT_READY;
+            }
+            require_healthy(*event->context);
             return CUDA_SUCCESS;
         },
         handle);
@@ -144,10 +132,10 @@ CUDAMOD_API cuEventSynchronize(CUevent handle) {
             require_not_captured(*event);
             if (const auto mark = event->mark) {
                 lock.unlock();
-                mark->wait();
+                scheduler().wait(mark);
                 lock.lock();
             }
-            notice_fault(*event->context);
+            require_healthy(*event->context);
         },
         handle);
 }
@@ -209,10 +197,10 @@ CUDAMOD_API cuCtxRecordEvent(CUcontext context_handle, CUevent event_handle) {
                 fail(CUDA_ERROR_INVALID_HANDLE, "The event belongs to another context");
             require_not_capturing(*context);
             event->captured.reset();
-            const auto mark = event->mark = std::make_shared<Mark>();
-            lock.unlock();
-            drain(context);
-            mark->reach();
+            Work work;
+            work.mark = event->mark = std::make_shared<Mark>();
+            work.after = scheduler().pending(*context);
+            make_hidden_stream(context)->push(std::move(work));
         },
         context_handle, event_handle);
 }

@@ -2,10 +2,9 @@
 
 #include "emulator/api.h"
 
+#include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 
 namespace cudamod::emulator {
 
@@ -16,15 +15,16 @@ struct Stream;
 /// One recording of an event: reached when the stream came to it.
 class Mark {
   public:
-    void reach();
-    void wait();
-    bool reached();
-    std::chrono::steady_clock::time_point time();
+    bool reached() const { return reached_.load(std::memory_order_acquire); }
+
+    /// When it was reached.
+    std::chrono::steady_clock::time_point time() const { return time_; }
 
   private:
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    bool reached_ = false;
+    friend class Scheduler;
+    void set();
+
+    std::atomic<bool> reached_{false};
     std::chrono::steady_clock::time_point time_;
 };
 
@@ -38,7 +38,8 @@ struct Event {
     bool timing() const { return !(flags & CU_EVENT_DISABLE_TIMING); }
 };
 
-/// The stream reaches the mark after all that it does now; at once where nothing runs any more.
+/// The stream reaches the mark after all that it does now, even after a fault. The caller may hold
+/// the driver's lock, and then calls the stream's make_room() without it.
 void reach_in(const std::shared_ptr<Stream>& stream, const std::shared_ptr<Mark>& mark);
 
 /// The event behind a handle; fails with CUDA_ERROR_INVALID_HANDLE, or what its context answers.

@@ -2,6 +2,7 @@
 #include "emulator/capture.h"
 #include "emulator/memory.h"
 #include "emulator/stream.h"
+#include "emulator/transfer.h"
 
 #include <cstring>
 
@@ -38,15 +39,21 @@ void enqueue(CUdeviceptr address, std::size_t pitch, Element value, std::size_t 
     }
     const Span span = device_span(address, (height - 1) * pitch + row);
     lock.unlock();
-    stream->enqueue([=] {
+    stream->enqueue([=, context = stream->context] {
+        if (!require_live(span, *context, "A fill")) return;
         for (std::size_t y = 0; y < height; ++y)
             fill_row(span.host + y * pitch, value, width);
     });
+    if (span.allocation->kind == MemoryKind::device) return;
+    stream->wait();
+    lock.lock();
+    require_healthy(*stream->context);
 }
 
 } // namespace
 
-// The driver fills asynchronously to the host even in the calls without a stream.
+// Fills are asynchronous to the host even in the calls without a stream, those of memory that the
+// host can see excepted.
 #define CUDAMOD_FILL(bits, element)                                                                \
     CUDAMOD_API cuMemsetD##bits##_v2(CUdeviceptr address, element value, size_t count) {           \
         return unlocked_call(                                                                      \

@@ -7,12 +7,14 @@
 #include "emulator/device.h"
 #include "emulator/event.h"
 #include "emulator/kernel_memory.h"
+#include "emulator/launch_watch.h"
 #include "emulator/library.h"
 #include "emulator/null_launch.h"
 #include "emulator/objects.h"
 #include "emulator/recorder.h"
 #include "emulator/settings.h"
 #include "emulator/stream.h"
+#include "emulator/workers.h"
 
 #include <cstdio>
 #include <cstring>
@@ -135,6 +137,9 @@ void execute(const ValidLaunch& launch) {
         profile.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
     work.seed = settings().seed;
     work.threads = settings().threads;
+    work.start_thread = [](std::function<void()> job) { workers().start(std::move(job)); };
+    LaunchWatch watch;
+    work.watch = [&watch] { return watch.reason_to_end(); };
     KernelMemory memory(function.module->context);
     const auto fault = ptx::execute(work, memory, [](std::string_view text) {
         std::fwrite(text.data(), 1, text.size(), stdout);
@@ -174,9 +179,17 @@ ValidLaunch validate(const LaunchRequest& request) {
     return launch;
 }
 
+void push(ValidLaunch launch) {
+    const auto stream = launch.stream;
+    Work work;
+    work.task = [launch = std::move(launch)] { execute(launch); };
+    stream->push(std::move(work));
+}
+
 void run(ValidLaunch launch) {
     const auto stream = launch.stream;
-    stream->enqueue([launch = std::move(launch)] { execute(launch); });
+    push(std::move(launch));
+    stream->make_room();
 }
 
 } // namespace cudamod::emulator
@@ -195,12 +208,14 @@ void launch(const LaunchRequest& request) {
     if (capture_launch(valid, request)) return;
     const auto programmatic = mark_event(valid.programmatic_event),
                completed = mark_event(valid.completion_event);
-    lock.unlock();
+    const auto stream = valid.stream;
     if (attention.load(std::memory_order_relaxed) & kRecorder)
         recorder::write(valid, request.stream);
-    run(std::move(valid));
-    if (programmatic) programmatic->reach();
-    if (completed) completed->reach();
+    push(std::move(valid));
+    if (programmatic) reach_in(stream, programmatic);
+    if (completed) reach_in(stream, completed);
+    lock.unlock();
+    stream->make_room();
 }
 
 std::string shape_text(const LaunchRequest& request) {

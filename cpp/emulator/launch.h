@@ -48,6 +48,9 @@ ValidLaunch validate_in(const LaunchRequest& request, const std::shared_ptr<Cont
 /// Validates the whole request under the driver's lock.
 ValidLaunch validate(const LaunchRequest& request);
 
+/// Appends a valid launch to its stream; as Stream::push().
+void push(ValidLaunch launch);
+
 /// Enqueues a valid launch. The caller does not hold the driver's lock.
 void run(ValidLaunch launch);
 

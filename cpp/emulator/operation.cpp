@@ -160,10 +160,8 @@ struct Submission {
     }
 
     void operator()(const RecordOperation& operation) const {
-        std::unique_lock lock(driver_mutex());
-        const auto mark = operation.event->mark = std::make_shared<Mark>();
-        lock.unlock();
-        reach_in(stream, mark);
+        std::lock_guard lock(driver_mutex());
+        reach_in(stream, operation.event->mark = std::make_shared<Mark>());
     }
 
     void operator()(const AllocateOperation& operation) const {

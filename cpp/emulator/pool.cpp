@@ -4,6 +4,7 @@
 #include "emulator/capture.h"
 #include "emulator/context.h"
 #include "emulator/device.h"
+#include "emulator/event.h"
 #include "emulator/memory.h"
 #include "emulator/objects.h"
 #include "emulator/stream.h"
@@ -63,20 +64,23 @@ using namespace cudamod::emulator;
 
 namespace {
 
-void allocate_from(Pool& pool_ref, const std::shared_ptr<Pool>& pool, CUdeviceptr* address,
-                   std::size_t bytes) {
-    if (pool_ref.destroyed) fail(CUDA_ERROR_INVALID_VALUE, "The memory pool is destroyed");
+/// The memory's address is known at once; work may touch it once the stream gets here.
+CUdeviceptr allocate_from(const std::shared_ptr<Pool>& pool, Stream& stream, std::size_t bytes) {
+    if (pool->destroyed) fail(CUDA_ERROR_INVALID_VALUE, "The memory pool is destroyed");
     if (!bytes) fail(CUDA_ERROR_INVALID_VALUE, "An allocation of 0 bytes was asked");
-    if (pool_ref.max_bytes && pool_ref.used + bytes > pool_ref.max_bytes) {
+    if (pool->max_bytes && pool->used + bytes > pool->max_bytes) {
         fail(CUDA_ERROR_OUT_OF_MEMORY, "%zu bytes asked from a pool of at most %llu", bytes,
-             static_cast<unsigned long long>(pool_ref.max_bytes));
+             static_cast<unsigned long long>(pool->max_bytes));
     }
-    auto allocation = pool_ref.device ? address_space().allocate_device(*pool_ref.device, bytes)
-                                      : address_space().allocate_host(bytes, MemoryKind::pinned);
+    auto allocation = pool->device ? address_space().allocate_device(*pool->device, bytes)
+                                   : address_space().allocate_host(bytes, MemoryKind::pinned);
     if (!allocation) fail(CUDA_ERROR_OUT_OF_MEMORY, "%zu bytes asked, which there are not", bytes);
     allocation->pool = pool;
-    pool_ref.add(bytes);
-    *address = allocation->begin;
+    pool->add(bytes);
+    Work work;
+    work.mark = allocation->begun = std::make_shared<Mark>();
+    stream.push(std::move(work));
+    return allocation->begin;
 }
 
 bool capture_allocation(Stream& stream, const Pool& pool, CUdeviceptr* address, std::size_t bytes) {
@@ -287,31 +291,47 @@ CUDAMOD_API cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle,
         flags, handle, location);
 }
 
-CUDAMOD_API cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
-    return locked_call(
-        "cuMemAllocAsync",
-        [&] {
-            require_pointer(address, "the address");
-            const auto into = find_stream(stream);
-            const auto pool = into->context->device->current_pool;
-            if (capture_allocation(*into, *pool, address, bytes)) return;
-            allocate_from(*pool, pool, address, bytes);
-        },
-        address, bytes, stream);
+namespace {
+
+/// Null: the current pool of the stream's device.
+void allocate_async(CUdeviceptr* address, std::size_t bytes, CUmemoryPool handle,
+                    CUstream stream_handle) {
+    require_pointer(address, "the address");
+    std::unique_lock lock(driver_mutex());
+    const auto stream = find_stream(stream_handle);
+    const auto pool = handle ? find_pool(handle) : stream->context->device->current_pool;
+    if (capture_allocation(*stream, *pool, address, bytes)) return;
+    try {
+        *address = allocate_from(pool, *stream, bytes);
+    } catch (const Failure& failure) {
+        // What is still to be freed may be enough.
+        if (failure.status != CUDA_ERROR_OUT_OF_MEMORY || stream->idle()) throw;
+        lock.unlock();
+        stream->wait();
+        lock.lock();
+        *address = allocate_from(pool, *stream, bytes);
+    }
+    lock.unlock();
+    stream->make_room();
 }
 
-CUDAMOD_API cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool handle,
+} // namespace
+
+CUDAMOD_API cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
+    return unlocked_call(
+        "cuMemAllocAsync", [&] { allocate_async(address, bytes, nullptr, stream); }, address, bytes,
+        stream);
+}
+
+CUDAMOD_API cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool pool,
                                     CUstream stream) {
-    return locked_call(
+    return unlocked_call(
         "cuMemAllocFromPoolAsync",
         [&] {
-            require_pointer(address, "the address");
-            const auto into = find_stream(stream);
-            const auto pool = find_pool(handle);
-            if (capture_allocation(*into, *pool, address, bytes)) return;
-            allocate_from(*pool, pool, address, bytes);
+            if (!pool) fail(CUDA_ERROR_INVALID_VALUE, "The memory pool must not be NULL");
+            allocate_async(address, bytes, pool, stream);
         },
-        address, bytes, handle, stream);
+        address, bytes, pool, stream);
 }
 
 CUDAMOD_API cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
@@ -330,14 +350,20 @@ CUDAMOD_API cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
                 fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is not memory of a pool or of cuMemAlloc",
                      address);
             }
-            lock.unlock();
-            stream->enqueue([allocation] {
+            allocation->freeing = true;
+            Work work;
+            work.after_fault = true;
+            work.task = [allocation] {
                 std::lock_guard lock(driver_mutex());
+                allocation->freeing = false;
                 if (allocation->pool)
                     release_to_pool(allocation);
                 else
                     address_space().release(allocation);
-            });
+            };
+            stream->push(std::move(work));
+            lock.unlock();
+            stream->make_room();
         },
         address, handle);
 }

@@ -5,6 +5,7 @@
 #include "emulator/device.h"
 #include "emulator/event.h"
 #include "emulator/objects.h"
+#include "emulator/scheduler.h"
 
 #include <algorithm>
 #include <atomic>
@@ -33,55 +34,51 @@ std::shared_ptr<Stream> thread_stream(const std::shared_ptr<Context>& context) {
 
 } // namespace
 
-void Stream::enqueue(const Task& task) {
-    std::lock_guard run(running_);
-    if (kind == StreamKind::legacy) {
-        std::unique_lock gate(context->legacy_gate);
-        if (!context->faulted) task();
-    } else if (blocking()) {
-        std::shared_lock gate(context->legacy_gate);
-        if (!context->faulted) task();
-    } else if (!context->faulted) {
-        task();
-    }
+void Stream::push(Work work) {
+    scheduler().push(shared_from_this(), std::move(work));
 }
 
-void Stream::enqueue_host(const Task& function) {
-    bool runs = false;
-    enqueue([&] {
-        std::lock_guard lock(host_mutex_);
-        ++host_running_;
-        runs = true;
-    });
-    if (!runs) return;
-    {
-        const CallbackScope inside;
-        function();
-    }
-    std::lock_guard lock(host_mutex_);
-    --host_running_;
-    host_done_.notify_all();
+void Stream::make_room() {
+    scheduler().make_room(shared_from_this());
+}
+
+void Stream::enqueue(Task task) {
+    Work work;
+    work.task = std::move(task);
+    push(std::move(work));
+    make_room();
+}
+
+void Stream::enqueue_host(Task function, bool after_fault) {
+    Work work;
+    work.task = std::move(function);
+    work.host = true;
+    work.after_fault = after_fault;
+    push(std::move(work));
+    make_room();
 }
 
 void Stream::wait() {
-    {
-        std::lock_guard run(running_);
-        if (kind == StreamKind::legacy) std::unique_lock gate(context->legacy_gate);
-    }
-    std::unique_lock lock(host_mutex_);
-    host_done_.wait(lock, [&] { return !host_running_; });
+    // Work that does nothing comes after all that the stream waits for.
+    scheduler().wait(scheduler().push(shared_from_this(), {}));
 }
 
 void Stream::await(const std::shared_ptr<Mark>& mark) {
-    // Outside of the queue's locks: the stream that reaches the mark may need them.
-    if (mark) mark->wait();
+    if (!mark || mark->reached()) return;
+    Work work;
+    work.awaited = mark;
+    push(std::move(work));
+    make_room();
 }
 
 bool Stream::idle() {
-    if (!running_.try_lock()) return false;
-    running_.unlock();
-    std::lock_guard lock(host_mutex_);
-    return !host_running_;
+    if (scheduler().idle(*this)) return true;
+    scheduler().nudge();
+    return false;
+}
+
+std::shared_ptr<Stream> make_hidden_stream(const std::shared_ptr<Context>& context) {
+    return make_stream(context, StreamKind::created, CU_STREAM_NON_BLOCKING, 0);
 }
 
 std::shared_ptr<Stream> legacy_stream(const std::shared_ptr<Context>& context) {
@@ -136,6 +133,11 @@ std::shared_ptr<Stream> find_to_wait_for(CUstream handle) {
     auto stream = find_stream(handle);
     require_not_capturing(*stream);
     return stream;
+}
+
+CUresult fault_of(const Context& context) {
+    std::lock_guard lock(driver_mutex());
+    return context.fault.status;
 }
 
 } // namespace
@@ -234,7 +236,7 @@ CUDAMOD_API cuStreamQuery(CUstream handle) {
             const auto stream = find_to_wait_for(handle);
             if (!stream->idle()) return CUDA_ERROR_NOT_READY;
             std::lock_guard lock(driver_mutex());
-            notice_fault(*stream->context);
+            require_healthy(*stream->context);
             return CUDA_SUCCESS;
         },
         handle);
@@ -247,7 +249,7 @@ CUDAMOD_API cuStreamSynchronize(CUstream handle) {
             const auto stream = find_to_wait_for(handle);
             stream->wait();
             std::lock_guard lock(driver_mutex());
-            notice_fault(*stream->context);
+            require_healthy(*stream->context);
         },
         handle);
 }
@@ -273,7 +275,10 @@ CUDAMOD_API cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void
         [&] {
             if (!callback) fail(CUDA_ERROR_INVALID_VALUE, "The callback must not be NULL");
             if (flags) fail(CUDA_ERROR_INVALID_VALUE, "Flags must be 0, not %u", flags);
-            find_to_wait_for(handle)->enqueue_host([=] { callback(handle, CUDA_SUCCESS, data); });
+            const auto stream = find_to_wait_for(handle);
+            stream->enqueue_host(
+                [=, context = stream->context] { callback(handle, fault_of(*context), data); },
+                true);
         },
         handle, callback, data, flags);
 }

@@ -6,11 +6,13 @@
 #include "emulator/library.h"
 #include "emulator/module.h"
 #include "emulator/objects.h"
+#include "emulator/scheduler.h"
 #include "emulator/stream.h"
 
 namespace cudamod::emulator {
 void tear_down(Context& context) {
     context.active = false;
+    scheduler().abandon(context);
     for (CUstream handle : context.streams)
         abandon_capture(*objects().streams.find(handle));
     for (const auto& [thread, stream] : context.thread_streams)
