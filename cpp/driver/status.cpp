@@ -11,6 +11,7 @@ namespace cudamod::driver {
 namespace {
 
 thread_local constinit Missing last_missing{};
+thread_local std::exception_ptr last_unopened;
 
 const char* header_name(CUresult status) {
     switch (status) {
@@ -85,12 +86,20 @@ std::string status_name(CUresult status) {
 }
 
 void raise(CUresult status, const char* call, std::string subject, std::string compiler_log) {
-    if (status == CUDA_ERROR_NOT_INITIALIZED && !opened()) open();
+    if (status == CUDA_ERROR_NOT_INITIALIZED && !opened()) {
+        if (const auto reason = std::exchange(last_unopened, nullptr))
+            std::rethrow_exception(reason);
+        open();
+    }
     throw DriverError(status, call, std::move(subject), std::move(compiler_log));
 }
 
 void note_missing(const Missing& missing) noexcept {
     last_missing = missing;
+}
+
+void note_unopened(std::exception_ptr reason) noexcept {
+    last_unopened = std::move(reason);
 }
 
 void raise_missing(const Missing& missing) {

@@ -78,6 +78,10 @@ struct Missing {
 /// Notes for raise() why a table slot answers CUDA_ERROR_NOT_FOUND on this thread.
 void note_missing(const Missing& missing) noexcept;
 
+/// Notes for raise() why a table slot answers CUDA_ERROR_NOT_INITIALIZED on this thread: no driver
+/// could be opened. Another attempt may end differently.
+void note_unopened(std::exception_ptr reason) noexcept;
+
 /// Throws the error of a function that the driver lacks.
 [[noreturn]] void raise_missing(const Missing& missing);
 

@@ -194,11 +194,33 @@ void AddressSpace::release(const std::shared_ptr<Allocation>& allocation) {
     std::unique_lock lock(mutex_);
     if (allocation->uses > 0) --allocation->uses;
     if (allocation->of_graph || !live_.erase(allocation->begin)) return;
-    freed_.push_back({allocation->begin, allocation->end()});
-    if (freed_.size() > kKeptFreed) freed_.pop_front();
-    if (allocation->kind != MemoryKind::device) return;
-    allocation->device->used_bytes -= allocation->bytes;
-    range_of(*allocation->device).discard(allocation->begin, allocation->end());
+    const bool device = allocation->kind == MemoryKind::device;
+    freed_.push_back({allocation->begin, allocation->end(), device ? allocation->device : nullptr});
+    if (device) {
+        allocation->device->used_bytes -= allocation->bytes;
+        poisoned_bytes_ += allocation->bytes;
+        if (poisoned_bytes_ <= settings().poison_bytes)
+            std::memset(allocation->host, kPoison, allocation->bytes);
+    }
+    while (freed_.size() > kKeptFreed || poisoned_bytes_ > settings().poison_bytes)
+        forget_oldest_freed();
+}
+
+/// Gives the pages of the memory that was freed first back to the system, those it shared with
+/// other freed memory among them.
+void AddressSpace::forget_oldest_freed() {
+    const Freed freed = freed_.front();
+    freed_.pop_front();
+    if (!freed.device) return;
+    poisoned_bytes_ -= freed.end - freed.begin;
+    const Range& range = range_of(*freed.device);
+    std::uint64_t from = std::max(range.begin, freed.begin / kPage * kPage),
+                  to = std::min<std::uint64_t>(range.end, align_up(freed.end, kPage));
+    // Its addresses may be in use again, and its neighbours are.
+    const auto next = live_.lower_bound(freed.begin);
+    if (next != live_.end()) to = std::min(to, next->first);
+    if (next != live_.begin()) from = std::max(from, std::prev(next)->second->end());
+    if (from < to) range.discard(from, to);
 }
 
 bool AddressSpace::reserved(std::uint64_t address) const {

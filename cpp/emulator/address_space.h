@@ -77,7 +77,8 @@ class AddressSpace {
     /// The same, also of graph memory that is not allocated now.
     std::shared_ptr<Allocation> find_reserved(std::uint64_t address) const;
 
-    /// Ends the allocation: its addresses are dead from here on and come back late. Of graph
+    /// Ends the allocation: its addresses are dead from here on and come back late. What still
+    /// reads the memory finds poison, until CUDAMOD_EMULATOR_POISON more bytes were freed. Of graph
     /// memory, one use of it.
     void release(const std::shared_ptr<Allocation>& allocation);
 
@@ -93,16 +94,19 @@ class AddressSpace {
     struct Range;
     struct Freed {
         std::uint64_t begin, end;
+        Device* device; ///< null for host memory
     };
 
     Range& range_of(Device& device);
     std::optional<std::uint64_t> find_gap(Range& range, std::size_t bytes, std::size_t alignment);
     void insert(const std::shared_ptr<Allocation>& allocation);
+    void forget_oldest_freed();
 
     mutable std::shared_mutex mutex_;
     std::map<std::uint64_t, std::shared_ptr<Allocation>> live_; ///< by begin
     std::map<int, std::shared_ptr<Range>> ranges_;              ///< by device ordinal
-    std::deque<Freed> freed_; ///< the latest, to explain a use after free
+    std::deque<Freed> freed_;        ///< the latest, to explain a use after free; poisoned
+    std::size_t poisoned_bytes_ = 0; ///< of freed_
     std::uint64_t next_id_ = 1;
 };
 

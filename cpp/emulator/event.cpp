@@ -9,6 +9,11 @@
 
 namespace cudamod::emulator {
 
+void Mark::set_origin(const std::shared_ptr<Stream>& stream, std::uint64_t number) {
+    stream_ = stream;
+    number_ = number;
+}
+
 void Mark::set() {
     time_ = std::chrono::steady_clock::now();
     reached_.store(true, std::memory_order_release);
@@ -132,7 +137,7 @@ CUDAMOD_API cuEventSynchronize(CUevent handle) {
             require_not_captured(*event);
             if (const auto mark = event->mark) {
                 lock.unlock();
-                scheduler().wait(mark);
+                scheduler().wait(*mark);
                 lock.lock();
             }
             require_healthy(*event->context);

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 
 namespace cudamod::emulator {
@@ -22,7 +23,11 @@ class Mark {
 
   private:
     friend class Scheduler;
+    void set_origin(const std::shared_ptr<Stream>& stream, std::uint64_t number);
     void set();
+
+    std::weak_ptr<Stream> stream_; ///< where it is reached, as the work of this number
+    std::uint64_t number_ = 0;
 
     std::atomic<bool> reached_{false};
     std::chrono::steady_clock::time_point time_;

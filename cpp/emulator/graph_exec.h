@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 namespace cudamod::emulator {
@@ -33,6 +34,7 @@ struct GraphExec {
     ExecGraph body;
     cuuint64_t flags = 0;
     std::shared_ptr<UserReferences> references;
+    std::mutex launching; ///< launches enter a stream one after the other; before the driver's
     std::shared_ptr<Mark> last; ///< the end of the latest launch, for which the next one waits
 };
 

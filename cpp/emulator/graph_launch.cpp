@@ -43,6 +43,9 @@ void settle_memory(const GraphExec& exec, const AllocateOperation& operation) {
 void launch(CUgraphExec exec_handle, CUstream stream_handle) {
     std::unique_lock lock(driver_mutex());
     const auto exec = find_exec(exec_handle);
+    lock.unlock();
+    std::lock_guard alone(exec->launching);
+    lock.lock();
     const auto stream = find_stream(stream_handle);
     require_not_capturing(*stream);
     std::vector<std::shared_ptr<const Operation>> operations;
@@ -66,6 +69,7 @@ void launch(CUgraphExec exec_handle, CUstream stream_handle) {
         submit(*operation, stream);
     stream->enqueue([references = exec->references] {});
     reach_in(stream, end);
+    stream->make_room();
 }
 
 } // namespace

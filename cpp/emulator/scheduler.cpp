@@ -86,12 +86,12 @@ void Scheduler::add_implicit_order(const Stream& stream, Work& work) const {
     }
 }
 
-Ticket Scheduler::push(const StreamPointer& stream, Work work) {
-    Lock lock(mutex_);
+Ticket Scheduler::append(const StreamPointer& stream, Work work) {
     add_implicit_order(*stream, work);
     Queue& queue = stream->queue;
-    queue.works.push_back(std::move(work));
     const Ticket ticket{stream, ++queue.pushed};
+    if (work.mark) work.mark->set_origin(stream, ticket.number);
+    queue.works.push_back(std::move(work));
     ++steps_;
     if (queue.works.size() > 1) return ticket;
     busy_.emplace(key_of(*stream), stream);
@@ -101,8 +101,21 @@ Ticket Scheduler::push(const StreamPointer& stream, Work work) {
         pulsing_ = true;
         workers().start([this] { pulse(); });
     }
+    return ticket;
+}
+
+Ticket Scheduler::push(const StreamPointer& stream, Work work) {
+    Lock lock(mutex_);
+    const Ticket ticket = append(stream, std::move(work));
     pump();
     return ticket;
+}
+
+void Scheduler::run(const StreamPointer& stream, Work work) {
+    Lock lock(mutex_);
+    const Ticket ticket = append(stream, std::move(work));
+    if (!seeded_ && !stopped_) take(stream);
+    wait(lock, ticket);
 }
 
 /// Ends the first work of the stream.
@@ -247,16 +260,22 @@ void Scheduler::run_while_waiting(Lock& lock, const Ticket& ticket) {
     --waiting_;
 }
 
-void Scheduler::wait(const Ticket& ticket) {
-    Lock lock(mutex_);
+void Scheduler::wait(Lock& lock, const Ticket& ticket) {
     const Queue& queue = ticket.stream->queue;
     if (!seeded_) run_while_waiting(lock, ticket);
+    pump();
     wait_until(lock, [&] { return queue.done >= ticket.number; });
 }
 
-void Scheduler::wait(const std::shared_ptr<Mark>& mark) {
+void Scheduler::wait(const Ticket& ticket) {
     Lock lock(mutex_);
-    wait_until(lock, [&] { return mark->reached(); });
+    wait(lock, ticket);
+}
+
+void Scheduler::wait(const Mark& mark) {
+    Lock lock(mutex_);
+    // Without a stream it was reached: its work held the stream.
+    if (const auto stream = mark.stream_.lock()) wait(lock, {stream, mark.number_});
 }
 
 void Scheduler::wait_for(const Context& context) {
@@ -278,14 +297,6 @@ void Scheduler::step_now_and_then(Lock& lock) {
     permits_ = 1;
     pump();
     finished_.wait_for(lock, kStepPatience, [&] { return !running_; });
-}
-
-void Scheduler::reach(Mark& mark) {
-    Lock lock(mutex_);
-    mark.set();
-    ++steps_;
-    settle_blocked();
-    pump();
 }
 
 std::vector<Ticket> Scheduler::pending(const Context& context) {

@@ -40,12 +40,15 @@ class Scheduler {
     void make_room(const std::shared_ptr<Stream>& stream);
 
     void wait(const Ticket& ticket);
-    void wait(const std::shared_ptr<Mark>& mark);
+
+    /// Waits for the work that reaches the mark, which was pushed.
+    void wait(const Mark& mark);
+
+    /// Appends work and waits for it: sooner done than a push and a wait.
+    void run(const std::shared_ptr<Stream>& stream, Work work);
 
     /// Waits for all work of the context that is pending now, that of destroyed streams included.
     void wait_for(const Context& context);
-
-    void reach(Mark& mark);
 
     /// All pending work of the context.
     std::vector<Ticket> pending(const Context& context);
@@ -78,6 +81,7 @@ class Scheduler {
 
     static Key key_of(const Stream& stream);
     void add_implicit_order(const Stream& stream, Work& work) const;
+    Ticket append(const StreamPointer& stream, Work work);
     void complete(const StreamPointer& stream);
     void settle(StreamPointer stream);
     void settle_blocked();
@@ -87,6 +91,7 @@ class Scheduler {
     void serve(const StreamPointer& stream);
     void run_first(Lock& lock, const StreamPointer& stream);
     void run_while_waiting(Lock& lock, const Ticket& ticket);
+    void wait(Lock& lock, const Ticket& ticket);
     void wait_until(Lock& lock, const std::function<bool()>& condition);
     void wake_waiters();
     void step_now_and_then(Lock& lock);

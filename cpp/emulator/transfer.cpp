@@ -2,6 +2,7 @@
 
 #include "emulator/call.h"
 #include "emulator/context.h"
+#include "emulator/scheduler.h"
 #include "emulator/stream.h"
 
 #include <cstring>
@@ -52,13 +53,18 @@ void enqueue(Transfer transfer, const std::shared_ptr<Stream>& stream, HostOrder
         asynchronous ? pageable(transfer.to) : !on_device(transfer.to) || !on_device(transfer.from);
     std::shared_ptr<std::vector<std::byte>> staged;
     if (!waits && pageable(transfer.from)) staged = stage(transfer);
-    stream->enqueue([transfer, staged, context = stream->context] {
+    Work work;
+    work.task = [transfer, staged, context = stream->context] {
         if (require_live(transfer.to.span, *context, "A copy") &&
             require_live(transfer.from.span, *context, "A copy"))
             move(transfer);
-    });
-    if (!waits) return;
-    stream->wait();
+    };
+    if (!waits) {
+        stream->push(std::move(work));
+        stream->make_room();
+        return;
+    }
+    scheduler().run(stream, std::move(work));
     std::lock_guard lock(driver_mutex());
     require_healthy(*stream->context);
 }
