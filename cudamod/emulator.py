@@ -10,7 +10,8 @@ K, M or G), ``CUDAMOD_EMULATOR_DRIVER_VERSION`` (13000), ``CUDAMOD_EMULATOR_MANN
 ``CUDAMOD_EMULATOR_THREADS``, ``CUDAMOD_EMULATOR_QUEUE_DEPTH`` (1024),
 ``CUDAMOD_EMULATOR_LAUNCH_SECONDS`` (a kernel that runs longer ends with a fault),
 ``CUDAMOD_EMULATOR_INTERRUPT=0`` (Ctrl-C ends no kernel),
-``CUDAMOD_EMULATOR_FAIL`` (``cuMemAlloc:2:2``: the second call answers 2), ``CUDAMOD_EMULATOR_JOURNAL`` (1, or a file for the calls at exit),
+``CUDAMOD_EMULATOR_FAIL`` (``cuMemAlloc:2:2``: the second call answers 2),
+``CUDAMOD_EMULATOR_JOURNAL`` (1, or a file for the calls at exit),
 ``CUDAMOD_EMULATOR_LEAKS=1`` and ``CUDAMOD_EMULATOR_QUIET=1``.
 
 ::

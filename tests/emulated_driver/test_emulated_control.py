@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
