@@ -119,9 +119,8 @@ def test_unusable_driver_counts_as_none(
 @pytest.mark.emulated
 def test_the_reason_is_that_of_the_failed_attempt(run_python: RunPython) -> None:
     """A second attempt would succeed, and its success would hide why the first one failed."""
-    printed = run_python(
-        NOT_FOUND, CUDAMOD_DRIVER="emulated", CUDAMOD_EMULATOR_FAIL="cuInit:1:2"
-    )
+    code = NOT_FOUND.replace("driver.cuDeviceGetCount()", "cudamod.Device(0)")
+    printed = run_python(code, CUDAMOD_DRIVER="emulated", CUDAMOD_EMULATOR_FAIL="cuInit:1:2")
     assert "cuInit answered 2 (CUDA_ERROR_OUT_OF_MEMORY)" in printed
 
 
