@@ -123,7 +123,8 @@ void AddressSpace::insert(const std::shared_ptr<Allocation>& allocation) {
 }
 
 std::shared_ptr<Allocation> AddressSpace::allocate_device(Device& device, std::size_t bytes,
-                                                          std::size_t alignment) {
+                                                          std::size_t alignment,
+                                                          std::shared_ptr<Mark> begun) {
     std::unique_lock lock(mutex_);
     if (bytes > device.total_bytes - device.used_bytes) return nullptr;
     Range& range = range_of(device);
@@ -135,6 +136,7 @@ std::shared_ptr<Allocation> AddressSpace::allocate_device(Device& device, std::s
     allocation->bytes = bytes;
     allocation->host = range.alias + (*address - range.begin);
     allocation->device = &device;
+    allocation->begun = std::move(begun);
     insert(allocation);
     device.used_bytes += bytes;
     range.next = allocation->end();
@@ -143,7 +145,8 @@ std::shared_ptr<Allocation> AddressSpace::allocate_device(Device& device, std::s
     return allocation;
 }
 
-std::shared_ptr<Allocation> AddressSpace::allocate_host(std::size_t bytes, MemoryKind kind) {
+std::shared_ptr<Allocation> AddressSpace::allocate_host(std::size_t bytes, MemoryKind kind,
+                                                        std::shared_ptr<Mark> begun) {
     void* memory = mmap(nullptr, align_up(bytes, kPage), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return nullptr;
@@ -152,6 +155,7 @@ std::shared_ptr<Allocation> AddressSpace::allocate_host(std::size_t bytes, Memor
     allocation->bytes = bytes;
     allocation->host = static_cast<std::byte*>(memory);
     allocation->kind = kind;
+    allocation->begun = std::move(begun);
     std::memset(memory, kPoison, std::min(bytes, settings().poison_bytes));
     std::unique_lock lock(mutex_);
     insert(allocation);

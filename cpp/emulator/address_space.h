@@ -60,10 +60,12 @@ class AddressSpace {
     /// Device memory of uninitialised content; null when the device's memory is exhausted. `used`
     /// and `total` are the device's.
     std::shared_ptr<Allocation> allocate_device(Device& device, std::size_t bytes,
-                                                std::size_t alignment = 512);
+                                                std::size_t alignment = 512,
+                                                std::shared_ptr<Mark> begun = nullptr);
 
     /// Host memory that kernels can reach; null when there is none.
-    std::shared_ptr<Allocation> allocate_host(std::size_t bytes, MemoryKind kind);
+    std::shared_ptr<Allocation> allocate_host(std::size_t bytes, MemoryKind kind,
+                                              std::shared_ptr<Mark> begun = nullptr);
 
     /// Makes the caller's host memory reachable; null when a part of it is already.
     std::shared_ptr<Allocation> register_host(void* memory, std::size_t bytes);

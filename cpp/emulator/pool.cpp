@@ -72,13 +72,14 @@ CUdeviceptr allocate_from(const std::shared_ptr<Pool>& pool, Stream& stream, std
         fail(CUDA_ERROR_OUT_OF_MEMORY, "%zu bytes asked from a pool of at most %llu", bytes,
              static_cast<unsigned long long>(pool->max_bytes));
     }
-    auto allocation = pool->device ? address_space().allocate_device(*pool->device, bytes)
-                                   : address_space().allocate_host(bytes, MemoryKind::pinned);
+    Work work;
+    work.mark = std::make_shared<Mark>();
+    auto allocation = pool->device
+                          ? address_space().allocate_device(*pool->device, bytes, 512, work.mark)
+                          : address_space().allocate_host(bytes, MemoryKind::pinned, work.mark);
     if (!allocation) fail(CUDA_ERROR_OUT_OF_MEMORY, "%zu bytes asked, which there are not", bytes);
     allocation->pool = pool;
     pool->add(bytes);
-    Work work;
-    work.mark = allocation->begun = std::make_shared<Mark>();
     stream.push(std::move(work));
     return allocation->begin;
 }

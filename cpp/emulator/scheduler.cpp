@@ -18,7 +18,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPulse = 20ms;       // a seeded run without progress goes on after this time
+// A seeded run without progress goes on after the first of these, and then after the second until
+// the program enqueues again: a slow program is not one that looks at memory.
+constexpr auto kPatience = 200ms, kPulse = 10ms;
 constexpr auto kStepPatience = 5ms; // how long an enqueuing thread waits for a random step
 constexpr auto kStopPatience = 200ms;
 constexpr std::size_t kStepOneIn = 4; // enqueuing calls that let work run, seeded
@@ -93,6 +95,7 @@ Ticket Scheduler::append(const StreamPointer& stream, Work work) {
     if (work.mark) work.mark->set_origin(stream, ticket.number);
     queue.works.push_back(std::move(work));
     ++steps_;
+    ++pushes_;
     if (queue.works.size() > 1) return ticket;
     busy_.emplace(key_of(*stream), stream);
     settle(stream);
@@ -333,11 +336,13 @@ void Scheduler::abandon(const Context& context) {
 
 void Scheduler::pulse() {
     Lock lock(mutex_);
-    while (!busy_.empty() && !stopped_) {
+    std::condition_variable nobody;
+    for (std::uint64_t going_since = 0; !busy_.empty() && !stopped_;) {
         const std::uint64_t before = steps_;
-        std::condition_variable nobody;
-        nobody.wait_for(lock, kPulse);
-        if (steps_ == before && !ready_.empty() && !stopped_) claim(random(ready_.size()));
+        nobody.wait_for(lock, going_since == pushes_ ? kPulse : kPatience);
+        if (steps_ != before || ready_.empty() || stopped_) continue;
+        going_since = pushes_;
+        claim(random(ready_.size()));
     }
     pulsing_ = false;
 }

@@ -22,7 +22,7 @@ struct Context;
 /// (CUDAMOD_EMULATOR_SEED) one piece of work runs at a time, chosen at random among the streams,
 /// and only while a thread waits for something, asks for it or, now and then, enqueues: work is
 /// late, and streams that nothing orders run in any order. The same program then runs in the same
-/// order each time, as far as its own threads and the clock allow: after 20 ms without progress
+/// order each time, as far as its own threads and the clock allow: after 0.2 s without progress
 /// work runs anyway, since a program may wait for it by looking at memory.
 ///
 /// Has its own lock, taken after the driver's where both are held and never while work runs.
@@ -106,8 +106,9 @@ class Scheduler {
     std::atomic<int> waiting_{0};
     std::atomic<bool> stopped_{false};
     std::condition_variable finished_;
-    int running_ = 0;         ///< works claimed or running on workers
-    int device_running_ = 0;  ///< works running, functions of the host left out
+    int running_ = 0;        ///< works claimed or running on workers
+    int device_running_ = 0; ///< works running, functions of the host left out
+    std::uint64_t pushes_ = 0;
     std::uint64_t steps_ = 0; ///< grows with all progress
     int permits_ = 0;         ///< works that may begin although nobody waits
     bool pulsing_ = false;
