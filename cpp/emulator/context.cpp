@@ -193,11 +193,12 @@ CUDAMOD_API cuCtxDestroy_v2(CUcontext handle) {
             auto context = find_context(handle);
             if (context->primary)
                 fail(CUDA_ERROR_INVALID_CONTEXT, "A primary context is released, not destroyed");
+            if (!context->active)
+                fail(CUDA_ERROR_INVALID_CONTEXT, "The context is destroyed already");
+            context->active = false; // other threads enqueue nothing more
             lock.unlock();
             drain(context);
             lock.lock();
-            if (!context->active)
-                fail(CUDA_ERROR_INVALID_CONTEXT, "The context is destroyed already");
             tear_down(*context);
             objects().contexts.erase(handle);
             auto& stack = context_stack();
