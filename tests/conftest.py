@@ -63,13 +63,13 @@ def cxx() -> list[str]:
 
 
 @pytest.fixture
-def run_python(tmp_path: Path) -> Callable[..., str]:
-    """Run code in a fresh interpreter and return what it printed; it must exit with 0.
+def run_python_both(tmp_path: Path) -> Callable[..., tuple[str, str]]:
+    """Run code in a fresh interpreter and return what it printed, on stdout and on stderr.
 
-    Keyword arguments are environment variables; None removes one.
+    It must exit with 0. Keyword arguments are environment variables; None removes one.
     """
 
-    def run(code: str, **environment: str | None) -> str:
+    def run(code: str, **environment: str | None) -> tuple[str, str]:
         merged: dict[str, str | None] = {**os.environ, **environment}
         done = subprocess.run(
             [sys.executable, "-c", code],
@@ -81,9 +81,15 @@ def run_python(tmp_path: Path) -> Callable[..., str]:
             check=False,
         )
         assert done.returncode == 0, f"exit status {done.returncode}\n{done.stdout}{done.stderr}"
-        return done.stdout
+        return done.stdout, done.stderr
 
     return run
+
+
+@pytest.fixture
+def run_python(run_python_both: Callable[..., tuple[str, str]]) -> Callable[..., str]:
+    """The same, for what it printed on stdout."""
+    return lambda code, **environment: run_python_both(code, **environment)[0]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -33,6 +33,8 @@ GENERATED = {
     "driver_functions.h": "driver",
     "driver_status_names.inc": "driver",
 }
+PACKAGES_AT_TOP = {"cudamod/pytest_plugin.py": {"pytest"}}  # the modules that somebody else loads
+CALLS_UNDER_A_LOCK = {"cpp/launch/kernel.cpp"}  # says why
 OTHER_LOADERS = {"cpp/formats/zstd.cpp"}  # the system's libzstd
 FOLDERS = ("cpp", "cudamod", "cffi_build")
 
@@ -137,6 +139,54 @@ def knowledge_of_the_emulated_driver(sources: Sources) -> list[str]:
     ]
 
 
+def boxes_that_are_not_tracked(sources: Sources) -> list[str]:
+    """Each box has its entry in the list of live ones, as last member, and enters it when made."""
+    found = []
+    for path, folder, text in cpp_files(sources):
+        if folder != "handles":
+            continue
+        for name, body in re.findall(r"struct (\w+Box) \{(.*?)\n\};", text, re.DOTALL):
+            members = body.split(f"{name}(")[0].strip()
+            if not members.endswith("Tracked tracked;"):
+                found.append(f"{path}: {name} does not end in its entry")
+        found += [
+            f"{path} makes a {name} past make_box"
+            for name in re.findall(r"make_shared<(?:const )?(\w+Box)>", text)
+        ]
+    return found
+
+
+def destruction_past_its_path(sources: Sources) -> list[str]:
+    """The driver's destroying calls stand in what is given to destroy(), or in a helper of that."""
+    pattern = re.compile(r"table\.(cu\w+(?:Destroy|Unload|Free|FreeAsync|FreeHost))\(")
+    found = []
+    for path, folder, text in cpp_files(sources):
+        if folder in ("driver", "emulator"):
+            continue
+        found += [
+            f"{path} calls {call}"
+            for call in pattern.findall(text)
+            if folder != "handles" or f'destroy("{call}"' not in text
+        ]
+    return found
+
+
+def driver_calls_under_a_lock(sources: Sources) -> list[str]:
+    """From a lock_guard to the end of its block: no call of the driver."""
+    found = []
+    for path, folder, text in cpp_files(sources):
+        if folder not in ("handles", "launch") or path in CALLS_UNDER_A_LOCK:
+            continue
+        for guard in re.finditer(r"lock_guard \w+\(", text):
+            depth, at = 1, guard.end()
+            while depth and at < len(text):
+                depth += {"{": 1, "}": -1}.get(text[at], 0)
+                at += 1
+            if re.search(r"table\.cu[A-Z]", text[guard.end() : at]):
+                found.append(f"{path} calls the driver under a lock")
+    return found
+
+
 def environment_names_written_twice(sources: Sources) -> list[str]:
     places: dict[str, set[str]] = {}
     for path, text in sources.items():
@@ -169,7 +219,7 @@ def imports_at_top_of_other_packages(sources: Sources) -> list[str]:
         f"{path} imports {name}"
         for path, module in python_files(sources, "cudamod")
         for name in imported_at_top(module)
-        if name.split(".")[0] not in allowed
+        if name.split(".")[0] not in allowed | PACKAGES_AT_TOP.get(path, set())
     ]
 
 
@@ -240,6 +290,17 @@ RULES: list[tuple[Callable[[Sources], list[str]], Sources]] = [
     (lists_of_driver_functions, {"cpp/driver/a.h": "#define L(X) X(cuInit) X(cuMemAlloc)\n"}),
     (lists_of_driver_functions, {"cudamod/a.py": 'N = ["cuInit", "cuA", "cuB", "cuC", "cuD"]\n'}),
     (knowledge_of_the_emulated_driver, {"cpp/launch/a.cpp": "if (emulated) return;\n"}),
+    (
+        boxes_that_are_not_tracked,
+        {"cpp/handles/a.h": "struct ABox {\n    int raw;\n    ABox(int raw_);\n};\n"},
+    ),
+    (boxes_that_are_not_tracked, {"cpp/handles/a.cpp": "std::make_shared<const ABox>(1);\n"}),
+    (destruction_past_its_path, {"cpp/python/a.cpp": "driver::table.cuStreamDestroy(raw);\n"}),
+    (destruction_past_its_path, {"cpp/handles/a.cpp": "driver::table.cuMemFreeAsync(raw, s);\n"}),
+    (
+        driver_calls_under_a_lock,
+        {"cpp/handles/a.cpp": "{ std::lock_guard lock(m); driver::table.cuInit(0); }\n"},
+    ),
     (
         environment_names_written_twice,
         {"cudamod/a.py": 'os.environ["CUDAMOD_DRIVER"]\n'},

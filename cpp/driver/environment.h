@@ -25,7 +25,15 @@ inline constexpr Variable kUnloadVariable{"CUDAMOD_UNLOAD", "deferred, now or ne
                                           "when a library whose last handle is gone is unloaded: "
                                           "at the next safe point, at once, or not at all"};
 
-inline constexpr Variable kVariables[] = {kDriverVariable, kGilVariable, kUnloadVariable};
+inline constexpr Variable kTraceVariable{
+    "CUDAMOD_TRACE", "0 or 1", "print the creation and destruction of every handle on stderr"};
+
+inline constexpr Variable kLeakCheckVariable{
+    "CUDAMOD_LEAK_CHECK", "0 or 1",
+    "at exit, print the handles that were never released on stderr, and where they were made"};
+
+inline constexpr Variable kVariables[] = {kDriverVariable, kGilVariable, kUnloadVariable,
+                                          kTraceVariable, kLeakCheckVariable};
 
 /// The variable's value now; unset and empty are the same.
 inline std::optional<std::string> read(const Variable& variable) {

@@ -52,11 +52,9 @@ DeviceMemoryBox::~DeviceMemoryBox() {
     registry<DeviceMemoryBox>().erase_expired(raw);
     const StreamBox& stream = box_of<StreamBox>(free_on);
     if (pooled)
-        destroy("cuMemFreeAsync", "device memory", raw, false,
-                [&] { return free_in_order(raw, stream); });
+        destroy("cuMemFreeAsync", kKind, raw, false, [&] { return free_in_order(raw, stream); });
     else
-        destroy("cuMemFree", "device memory", raw, true,
-                [&] { return free_at_once(raw, stream.context); });
+        destroy("cuMemFree", kKind, raw, true, [&] { return free_at_once(raw, stream.context); });
 }
 
 DeviceMemoryHandle allocate(const StreamHandle& stream, std::size_t size) {
@@ -73,7 +71,7 @@ DeviceMemoryHandle allocate(const StreamHandle& stream, std::size_t size) {
     driver::check(status, pooled ? "cuMemAllocAsync" : "cuMemAlloc", [&] {
         return std::to_string(size) + " bytes on device " + std::to_string(order.device);
     });
-    auto box = std::make_shared<const DeviceMemoryBox>(raw, size, pooled, stream);
+    auto box = make_box<DeviceMemoryBox>(raw, size, pooled, stream);
     registry<DeviceMemoryBox>().insert(box);
     return alias<DeviceMemoryBox>(std::move(box));
 }

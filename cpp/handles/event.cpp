@@ -7,7 +7,6 @@
 #include "handles/registry.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 
 namespace cudamod::handles {
@@ -16,7 +15,7 @@ static_assert(offsetof(EventBox, raw) == 0);
 
 EventBox::~EventBox() {
     registry<EventBox>().erase_expired(raw);
-    destroy("cuEventDestroy", "event", reinterpret_cast<std::uintptr_t>(raw), false,
+    destroy("cuEventDestroy", kKind, value_of(raw), false,
             [&] { return driver::table.cuEventDestroy(raw); });
 }
 
@@ -25,7 +24,7 @@ EventHandle create_event(CUcontext context, int device, unsigned flags) {
     CUevent raw = nullptr;
     driver::check(driver::table.cuEventCreate(&raw, flags), "cuEventCreate",
                   [&] { return "event on device " + std::to_string(device); });
-    auto box = std::make_shared<const EventBox>(raw, context, device);
+    auto box = make_box<EventBox>(raw, context, device);
     registry<EventBox>().insert(box);
     return alias<EventBox>(std::move(box));
 }

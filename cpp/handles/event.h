@@ -1,6 +1,7 @@
 #pragma once
 
 #include "handles/handle.h"
+#include "handles/tracking.h"
 
 #include <cuda.h>
 
@@ -8,13 +9,17 @@ namespace cudamod::handles {
 
 struct EventBox {
     using Raw = CUevent;
+    static constexpr const char* kKind = "event";
     Raw raw;
     CUcontext context;
     int device;
+    Tracked tracked;
 
     EventBox(Raw raw_, CUcontext context_, int device_)
         : raw(raw_), context(context_), device(device_) {}
     ~EventBox();
+    Lifetime lifetime() const { return Lifetime::Owned; }
+    std::vector<Dependency> dependencies() const { return {{"context", value_of(context)}}; }
     EventBox(const EventBox&) = delete;
     EventBox& operator=(const EventBox&) = delete;
 };

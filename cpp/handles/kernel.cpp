@@ -7,7 +7,6 @@
 #include "handles/registry.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <utility>
 
 namespace cudamod::handles {
@@ -26,7 +25,9 @@ KernelHandle find_kernel(const LibraryHandle& library, const std::string& name) 
         return nullptr;
     }
     driver::check(status, "cuLibraryGetKernel", [&] { return "kernel '" + name + "'"; });
-    auto fresh = std::make_shared<const KernelBox>(raw, library, name);
+    if (auto known = registry<KernelBox>().find(raw); known && known->library == library)
+        return alias<KernelBox>(std::move(known));
+    auto fresh = make_box<KernelBox>(raw, library, name);
     auto box = registry<KernelBox>().find_or_insert(fresh);
     if (box->library != library) {
         // A wrapper around somebody else's kernel stood here; its library is gone and the value was
@@ -39,9 +40,9 @@ KernelHandle find_kernel(const LibraryHandle& library, const std::string& name) 
 
 KernelHandle kernel_from_raw(CUkernel raw, const LibraryHandle& library) {
     if (auto ours = registry<KernelBox>().find(raw)) return alias<KernelBox>(std::move(ours));
-    std::string name = describe("kernel", reinterpret_cast<std::uintptr_t>(raw));
-    return alias<KernelBox>(registry<KernelBox>().find_or_insert(
-        std::make_shared<const KernelBox>(raw, library, std::move(name))));
+    std::string name = describe(KernelBox::kKind, value_of(raw));
+    return alias<KernelBox>(
+        registry<KernelBox>().find_or_insert(make_box<KernelBox>(raw, library, std::move(name))));
 }
 
 } // namespace cudamod::handles

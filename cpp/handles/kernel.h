@@ -2,6 +2,7 @@
 
 #include "handles/handle.h"
 #include "handles/library.h"
+#include "handles/tracking.h"
 
 #include <cuda.h>
 
@@ -13,13 +14,21 @@ namespace cudamod::handles {
 /// A kernel and the library that it lives in; a foreign kernel may have none.
 struct KernelBox {
     using Raw = CUkernel;
+    static constexpr const char* kKind = "kernel";
     Raw raw;
     LibraryHandle library;
     std::string name;
+    Tracked tracked;
 
     KernelBox(Raw raw_, LibraryHandle library_, std::string name_)
         : raw(raw_), library(std::move(library_)), name(std::move(name_)) {}
     ~KernelBox();
+    /// A kernel ends with its library.
+    Lifetime lifetime() const { return library ? Lifetime::Owned : Lifetime::Borrowed; }
+    std::vector<Dependency> dependencies() const {
+        if (!library) return {};
+        return {{LibraryBox::kKind, value_of(*library)}};
+    }
     KernelBox(const KernelBox&) = delete;
     KernelBox& operator=(const KernelBox&) = delete;
 };

@@ -8,7 +8,6 @@
 #include "handles/registry.h"
 #include "handles/retirement.h"
 
-#include <cstdint>
 #include <string_view>
 
 namespace cudamod::handles {
@@ -77,7 +76,7 @@ LibraryHandle load_library(std::span<const char> image, bool compiled, const Loa
     };
     if (status != CUDA_SUCCESS) refuse(status, "cuLibraryLoadData");
     // Owned from here on: a failure below unloads it again.
-    auto box = std::make_shared<const LibraryBox>(raw, image.size(), std::move(log));
+    auto box = make_box<LibraryBox>(raw, image.size(), std::move(log));
     if (CUresult fault = fault_of(raw); fault != CUDA_SUCCESS) {
         std::string text = box->log ? box->log->error() : std::string();
         driver::raise(fault, "cuLibraryLoadData", subject, text);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "handles/handle.h"
+#include "handles/tracking.h"
 
 #include <cuda.h>
 
@@ -36,13 +37,17 @@ struct LoadOptions {
 
 struct LibraryBox {
     using Raw = CUlibrary;
+    static constexpr const char* kKind = "library";
     Raw raw;
     std::size_t image_bytes;
     std::unique_ptr<JitLog> log;
+    Tracked tracked;
 
     LibraryBox(Raw raw_, std::size_t image_bytes_, std::unique_ptr<JitLog> log_)
         : raw(raw_), image_bytes(image_bytes_), log(std::move(log_)) {}
     ~LibraryBox();
+    Lifetime lifetime() const { return Lifetime::Owned; }
+    std::vector<Dependency> dependencies() const { return {}; }
     LibraryBox(const LibraryBox&) = delete;
     LibraryBox& operator=(const LibraryBox&) = delete;
 };

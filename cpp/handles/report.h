@@ -15,6 +15,7 @@ struct Report {
     std::string subject;
 };
 
+/// Something waits for the next public call: reports, or events of a trace.
 extern std::atomic<bool> reports_pending;
 
 void report(CUresult status, const char* call, std::string subject) noexcept;

@@ -2,9 +2,9 @@
 
 #include "driver/table.h"
 #include "handles/destruction.h"
+#include "handles/library.h"
 
 #include <atomic>
-#include <cstdint>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -33,7 +33,7 @@ Queue& queue() {
 std::atomic<UnloadManner> unload_manner{UnloadManner::Deferred};
 
 void unload(CUlibrary library) noexcept {
-    destroy("cuLibraryUnload", "library", reinterpret_cast<std::uintptr_t>(library), true,
+    destroy("cuLibraryUnload", LibraryBox::kKind, value_of(library), true,
             [&] { return driver::table.cuLibraryUnload(library); });
 }
 

@@ -6,7 +6,6 @@
 #include "handles/destruction.h"
 #include "handles/registry.h"
 
-#include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
@@ -18,7 +17,7 @@ static_assert(offsetof(StreamBox, raw) == 0);
 StreamBox::~StreamBox() {
     if (!owned) return;
     registry<StreamBox>().erase_expired(raw);
-    destroy("cuStreamDestroy", "stream", reinterpret_cast<std::uintptr_t>(raw), false,
+    destroy("cuStreamDestroy", kKind, value_of(raw), false,
             [&] { return driver::table.cuStreamDestroy(raw); });
 }
 
@@ -30,7 +29,7 @@ StreamHandle create_stream(int device, bool nonblocking, std::optional<int> prio
         driver::table.cuStreamCreateWithPriority(
             &raw, nonblocking ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT, priority.value_or(0)),
         "cuStreamCreateWithPriority", [&] { return "stream on device " + std::to_string(device); });
-    auto box = std::make_shared<const StreamBox>(raw, context, device, true, false);
+    auto box = make_box<StreamBox>(raw, context, device, true, false);
     registry<StreamBox>().insert(box);
     return alias<StreamBox>(std::move(box));
 }
@@ -43,9 +42,8 @@ StreamHandle default_stream(int device, bool per_thread) {
         if (auto it = known->find({device, per_thread}); it != known->end())
             return alias<StreamBox>(it->second);
     }
-    auto box =
-        std::make_shared<const StreamBox>(per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY,
-                                          primary_context(device), device, false, true);
+    auto box = make_box<StreamBox>(per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY,
+                                   primary_context(device), device, false, true);
     std::lock_guard lock(*mutex);
     return alias<StreamBox>(known->try_emplace({device, per_thread}, std::move(box)).first->second);
 }
@@ -63,9 +61,8 @@ StreamHandle stream_from_raw(CUstream raw) {
     if (auto ours = registry<StreamBox>().find(raw)) return alias<StreamBox>(std::move(ours));
     CUcontext context = nullptr;
     driver::check(driver::table.cuStreamGetCtx(raw, &context), "cuStreamGetCtx",
-                  [&] { return describe("stream", reinterpret_cast<std::uintptr_t>(raw)); });
-    return alias<StreamBox>(
-        std::make_shared<const StreamBox>(raw, context, device_of(context), false, false));
+                  [&] { return describe(StreamBox::kKind, value_of(raw)); });
+    return alias<StreamBox>(make_box<StreamBox>(raw, context, device_of(context), false, false));
 }
 
 } // namespace cudamod::handles

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "handles/handle.h"
+#include "handles/tracking.h"
 
 #include <cuda.h>
 
@@ -14,15 +15,21 @@ namespace cudamod::handles {
 /// from.
 struct StreamBox {
     using Raw = CUstream;
+    static constexpr const char* kKind = "stream";
     Raw raw;
     CUcontext context;
     int device;
     bool owned;
     bool is_default;
+    Tracked tracked;
 
     StreamBox(Raw raw_, CUcontext context_, int device_, bool owned_, bool is_default_)
         : raw(raw_), context(context_), device(device_), owned(owned_), is_default(is_default_) {}
     ~StreamBox();
+    Lifetime lifetime() const {
+        return owned ? Lifetime::Owned : is_default ? Lifetime::Process : Lifetime::Borrowed;
+    }
+    std::vector<Dependency> dependencies() const { return {{"context", value_of(context)}}; }
     StreamBox(const StreamBox&) = delete;
     StreamBox& operator=(const StreamBox&) = delete;
 };

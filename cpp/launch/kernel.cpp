@@ -69,6 +69,8 @@ int Kernel::attribute(CUfunction_attribute attribute, int device) const {
 }
 
 void Kernel::raise_dynamic_shared(int device, unsigned bytes) const {
+    // Held during the calls, alone among our locks: none of them waits for the device, and a lower
+    // value must not follow a higher one that another thread is about to launch with.
     std::lock_guard lock(mutex_);
     auto& allowed = allowed_[device];
     unsigned current =

@@ -8,6 +8,7 @@ namespace cudamod::python {
 void bind_error(nanobind::module_& module);
 void bind_driver(nanobind::module_& module);
 void bind_process(nanobind::module_& module);
+void bind_tracking(nanobind::module_& module);
 void bind_context(nanobind::module_& module);
 void bind_device(nanobind::module_& module);
 void bind_stream(nanobind::module_& module);

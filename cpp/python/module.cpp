@@ -18,6 +18,7 @@ NB_MODULE(_core, module) {
     bind_error(module);
     bind_driver(module);
     bind_process(module);
+    bind_tracking(module);
     bind_context(module);
     bind_device(module);
     bind_stream(module);

@@ -3,11 +3,14 @@
 #include "driver/status.h"
 #include "python/error.h"
 #include "python/instance.h"
+#include "python/tracking.h"
 
 namespace cudamod::python {
 
 bool deliver_reports() {
-    for (const handles::Report& report : handles::take_reports()) {
+    std::vector<handles::Report> reports = handles::take_reports();
+    deliver_trace_events();
+    for (const handles::Report& report : reports) {
         std::string text = std::string(report.call) + ": " + driver::status_name(report.status) +
                            (report.subject.empty() ? "" : " (" + report.subject + ")");
         if (PyErr_WarnEx(warning_class(), text.c_str(), 1) < 0) return false;

@@ -19,44 +19,76 @@ struct Conversion {
     const void* data;
 };
 
-/// Remembers for each Python type how its values are converted. An entry is immutable once it is
-/// published and lives for ever, with a reference to its type, so a reader needs no lock; a full
-/// table resolves anew.
+/// Remembers for each Python type how its values are converted. It keeps no type alive: an entry
+/// holds for one version of its type, and no other type ever has that version. So a class that
+/// is changed, or another one at the address of a dead one, is resolved anew. Readers need no lock.
 class TypeCache {
   public:
     using Resolve = Conversion (*)(PyTypeObject*);
     explicit TypeCache(Resolve resolve) : resolve_(resolve) {}
 
     Conversion find(PyTypeObject* type) {
-        std::size_t start = reinterpret_cast<std::uintptr_t>(type) / alignof(std::max_align_t);
+        std::size_t start = start_of(type);
         for (std::size_t i = 0; i < kProbes; ++i) {
             const Entry* entry = slots_[(start + i) % kSlots].load(std::memory_order_acquire);
             if (!entry) break;
-            if (entry->type == type) return entry->conversion;
+            if (entry->type == type && entry->version == type->tp_version_tag)
+                return entry->conversion;
         }
-        return add(type, start);
+        return add(type);
     }
 
   private:
     struct Entry {
         PyTypeObject* type;
+        unsigned version;
         Conversion conversion;
     };
     static constexpr std::size_t kSlots = 256, kProbes = 8;
 
-    Conversion add(PyTypeObject* type, std::size_t start) {
-        Conversion conversion = resolve_(type);
-        auto* fresh = new Entry{type, conversion};
+    static std::size_t start_of(PyTypeObject* type) {
+        return reinterpret_cast<std::uintptr_t>(type) / alignof(std::max_align_t);
+    }
+
+    /// The type's version, or 0 where Python has no number left for it.
+    static unsigned version_of(PyTypeObject* type) {
+#if PY_VERSION_HEX >= 0x030C0000
+        PyUnstable_Type_AssignVersionTag(type);
+#else
+        // A look-up gives the type its version.
+        if (PyObject* found =
+                PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__index__"))
+            Py_DECREF(found);
+        else
+            PyErr_Clear();
+        if (!PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG)) return 0;
+#endif
+        return type->tp_version_tag;
+    }
+
+    /// Where the type's entry goes: in place of its earlier one, else where nothing is, else in the
+    /// place of another.
+    std::atomic<const Entry*>& slot_for(PyTypeObject* type) {
+        std::size_t start = start_of(type);
         for (std::size_t i = 0; i < kProbes; ++i) {
-            const Entry* empty = nullptr;
-            if (slots_[(start + i) % kSlots].compare_exchange_strong(empty, fresh,
-                                                                     std::memory_order_acq_rel)) {
-                Py_INCREF(type);
-                return conversion;
-            }
-            if (empty->type == type) break;
+            auto& slot = slots_[(start + i) % kSlots];
+            const Entry* entry = slot.load(std::memory_order_acquire);
+            if (!entry || entry->type == type) return slot;
         }
-        delete fresh;
+        return slots_[start % kSlots];
+    }
+
+    Conversion add(PyTypeObject* type) {
+        Conversion conversion = resolve_(type);
+        if (unsigned version = version_of(type)) {
+            const Entry* before = slot_for(type).exchange(new Entry{type, version, conversion},
+                                                          std::memory_order_acq_rel);
+#ifdef Py_GIL_DISABLED
+            (void)before; // another thread may be reading it
+#else
+            delete before;
+#endif
+        }
         return conversion;
     }
 
