@@ -39,6 +39,8 @@ GOALS = {
     "launcher, 8 args, hold": 850,
     "launcher, 16 args, hold": 1350,
     "launch(), 4 args": 1400,
+    "prepared, 4 args, release": 750,
+    "prepared, 4 args, hold": 300,
 }
 
 

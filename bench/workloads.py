@@ -21,6 +21,8 @@ ARGUMENT_COUNTS = (0, 4, 8, 16)
 
 NAMES = (
     *(f"launcher, {n} args, {gil}" for n in ARGUMENT_COUNTS for gil in ("release", "hold")),
+    "prepared, 4 args, release",
+    "prepared, 4 args, hold",
     "launch(), 4 args",
     "launcher, 4 args, NumPy scalars",
     "launch(), 4 args, NumPy scalars",
@@ -92,6 +94,9 @@ class Bench:
                 launcher = self.kernels[count].bind(self.config, self.stream, gil=gil)
                 yield f"launcher, {count} args, {gil}", loop_over(launcher, *self.arguments(count))
         four = self.kernels[4]
+        for gil in ("release", "hold"):
+            prepared = four.bind(self.config, self.stream, gil=gil).prepare(*self.arguments(4))
+            yield f"prepared, 4 args, {gil}", loop_over(prepared)
         plain = (self.stream, self.config, four, *self.arguments(4))
         yield "launch(), 4 args", loop_over(cudamod.launch, *plain)
         numpy = self.numpy_arguments(4)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from ptx import empty
 
 import cudamod
 from cudamod import Device, EventOptions, LaunchConfig, Stream, StreamOptions
@@ -19,16 +20,18 @@ MADE_ELSEWHERE = [
     cudamod.Buffer,
     cudamod.Context,
     cudamod.Event,
+    cudamod.Graph,
     cudamod.Kernel,
     cudamod.KernelAttributes,
     cudamod.KernelOccupancy,
     cudamod.Launcher,
     cudamod.ObjectCode,
+    cudamod.Prepared,
     cudamod.Stream,
 ]
 NATIVE = [kind for kind in MADE_ELSEWHERE if kind is not cudamod.ObjectCode]
-NATIVE += [Device, LaunchConfig]
-MADE_BY_CALL = [Device, EventOptions, LaunchConfig, StreamOptions]
+NATIVE += [Device, LaunchConfig, cudamod.LaunchSequence]
+MADE_BY_CALL = [Device, EventOptions, LaunchConfig, cudamod.LaunchSequence, StreamOptions]
 EXCEPTIONS = [
     value
     for value in vars(cudamod).values()
@@ -104,6 +107,17 @@ def test_initialising_again_changes_nothing(device: Device, stream: Stream) -> N
 
 Makers = dict[str, Callable[[Device], Any]]
 
+
+def _captured(stream: Stream) -> cudamod.Graph:
+    stream.begin_capture()
+    return stream.end_capture()
+
+
+def _prepared(stream: Stream) -> cudamod.Prepared:
+    kernel = cudamod.ObjectCode.from_ptx(empty("nothing")).get_kernel("nothing")
+    return kernel.bind(LaunchConfig(grid=1, block=1), stream).prepare()
+
+
 CANNOT_TRAVEL: Makers = {
     "Stream": Device.create_stream,
     "default stream": lambda device: device.default_stream,
@@ -111,6 +125,9 @@ CANNOT_TRAVEL: Makers = {
     "Buffer": lambda device: device.allocate(8),
     "Context": lambda device: device.context,
     "DeviceProperties": lambda device: device.properties,
+    "Graph": lambda device: _captured(device.create_stream()),
+    "Prepared": lambda device: _prepared(device.create_stream()),
+    "LaunchSequence": lambda device: cudamod.LaunchSequence([_prepared(device.create_stream())]),
 }
 
 

@@ -20,5 +20,8 @@ void bind_kernel_occupancy(nanobind::module_& module);
 void bind_kernel(nanobind::module_& module);
 void bind_library(nanobind::module_& module);
 void bind_launcher(nanobind::module_& module);
+void bind_prepared(nanobind::module_& module);
+void bind_sequence(nanobind::module_& module);
+void bind_graph(nanobind::module_& module);
 
 } // namespace cudamod::python

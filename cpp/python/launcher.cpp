@@ -7,6 +7,7 @@
 #include "python/error.h"
 #include "python/kernel.h"
 #include "python/launch_path.h"
+#include "python/prepared.h"
 #include "python/signature.h"
 #include "python/stream.h"
 
@@ -135,6 +136,19 @@ PyObject* on(PyObject* self, PyObject* stream) {
     }
 }
 
+PyObject* prepare(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+    try {
+        const Bound& bound = bound_of(self);
+        return make_prepared(bound.kernel, bound.layout, bound.config_object, bound.stream_object,
+                             bound.gil, arguments, static_cast<std::size_t>(count))
+            .release()
+            .ptr();
+    } catch (...) {
+        set_python_error();
+        return nullptr;
+    }
+}
+
 /// The floor of every comparison: the driver call alone, in a C loop, with the arguments packed
 /// once.
 PyObject* time_driver_call(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
@@ -204,6 +218,9 @@ PyObject* repr(PyObject* self) {
 
 PyMethodDef methods[] = {
     {"on", on, METH_O, "on(stream) -> Launcher\n\nThe same launch on another stream."},
+    {"prepare", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(prepare)), METH_FASTCALL,
+     "prepare(*arguments) -> Prepared\n\nThe launch with its arguments converted once, to be made "
+     "again and again."},
     {nullptr, nullptr, 0, nullptr},
 };
 PyGetSetDef properties[] = {

@@ -30,4 +30,7 @@ NB_MODULE(_core, module) {
     bind_kernel(module);
     bind_library(module);
     bind_launcher(module);
+    bind_prepared(module);
+    bind_sequence(module);
+    bind_graph(module);
 }

@@ -10,9 +10,11 @@
 #include "python/device.h"
 #include "python/event.h"
 #include "python/gil_released.h"
+#include "python/host_callback.h"
 #include "python/integer_argument.h"
 #include "python/options.h"
 #include "python/public_call.h"
+#include "python/stream_capture.h"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -288,6 +290,8 @@ void bind_stream(nb::module_& module) {
             .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> str"))
             .def("__hash__", [](const Stream& self) { return self.hash; })
             .def("__repr__", repr);
+    define_capture(type);
+    define_callback(type);
     Stream::python_type = reinterpret_cast<PyTypeObject*>(type.ptr());
     prove_payload<Stream>(handles::alias<handles::StreamBox>(
         std::make_shared<const handles::StreamBox>(nullptr, nullptr, 0, false, true)));
