@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import cudamod
-from cudamod import Device, Stream
+from cudamod import Buffer, Device, Stream
 
 
 def test_after_earlier_work(device: Device, stream: Stream) -> None:
@@ -129,8 +129,11 @@ def test_functions_go_at_a_later_call(device: Device, stream: Stream) -> None:
     """What a function holds may be a buffer, which must not end on the driver's thread."""
     buffer = device.allocate(4, stream=stream)
     kept = weakref.ref(buffer)
-    stream.add_callback(lambda buffer=buffer: None)
-    del buffer
+
+    def function(held: Buffer = buffer) -> None: ...
+
+    stream.add_callback(function)
+    del buffer, function
     stream.sync()
     stream.record()
     stream.sync()

@@ -38,6 +38,10 @@ def word(buffer: Buffer, stream: Stream) -> int:
     return int(struct.unpack("I", buffer.copy_to(bytearray(4), stream=stream))[0])
 
 
+def is_capturing(stream: Stream) -> bool:
+    return stream.is_capturing  # a call, since a checker takes a property for constant
+
+
 def captured(stream: Stream, step: Kernel, counter: Buffer, factor: int, addend: int) -> Graph:
     stream.begin_capture()
     launch(stream, ONE, step, counter, factor, addend)
@@ -48,16 +52,16 @@ def captured(stream: Stream, step: Kernel, counter: Buffer, factor: int, addend:
 def test_a_capture_is_launched_again_and_again(
     step: Kernel, stream: Stream, counter: Buffer, mode: Any
 ) -> None:
-    assert not stream.is_capturing
+    assert not is_capturing(stream)
     stream.begin_capture(mode)
-    assert stream.is_capturing
+    assert is_capturing(stream)
     launcher = step.bind(ONE, stream)
     launcher(counter, 1, 3)
     launcher.prepare(counter, 10, 4)()
     graph = stream.end_capture()
-    assert not stream.is_capturing
+    assert not is_capturing(stream)
     assert graph.num_nodes == 2
-    assert not graph.is_instantiated
+    assert "instantiated" not in repr(graph)
     assert word(counter, stream) == 0  # captured, not run
     graph.launch(stream)
     assert graph.is_instantiated
@@ -73,12 +77,12 @@ def test_streams_take_part(device: Device, step: Kernel, stream: Stream, counter
     stream.begin_capture()
     launch(stream, ONE, step, counter, 1, 1)
     side.wait(stream)
-    assert side.is_capturing
+    assert is_capturing(side)
     launch(side, ONE, step, counter, 10, 2)
     stream.wait(side)
     launch(stream, ONE, step, counter, 10, 3)
     graph = stream.end_capture()
-    assert not side.is_capturing
+    assert not is_capturing(side)
     graph.launch(side)
     assert word(counter, side) == 123
 
@@ -130,9 +134,8 @@ def test_update(step: Kernel, stream: Stream, counter: Buffer) -> None:
 
 def test_dot(step: Kernel, stream: Stream, counter: Buffer, tmp_path: Path) -> None:
     graph = captured(stream, step, counter, 1, 3)
-    for number, path in enumerate(
-        (tmp_path / "0", str(tmp_path / "1"), os.fsencode(tmp_path / "2"))
-    ):
+    paths: list[Any] = [tmp_path / "0", str(tmp_path / "1"), os.fsencode(tmp_path / "2")]
+    for number, path in enumerate(paths):
         graph.debug_dot_print(path)
         assert "digraph" in (tmp_path / str(number)).read_text()
     bad: Any
@@ -156,9 +159,9 @@ def test_wrong_captures(device: Device, stream: Stream) -> None:
     stream.end_capture()
     with pytest.raises(cudamod.CUDAError, match="CAPTURE_UNSUPPORTED"):
         device.default_stream.begin_capture()
-    assert not device.default_stream.is_capturing
+    assert not is_capturing(device.default_stream)
     stream.close()
-    for call in (stream.begin_capture, stream.end_capture, lambda: stream.is_capturing):
+    for call in (stream.begin_capture, stream.end_capture, lambda: is_capturing(stream)):
         with pytest.raises(RuntimeError, match="Stream has been closed"):
             call()
 
@@ -167,10 +170,10 @@ def test_an_invalidated_capture_ends_in_an_error(stream: Stream) -> None:
     stream.begin_capture("thread_local")
     with pytest.raises(cudamod.CUDAError, match="CAPTURE"):
         stream.sync()
-    assert stream.is_capturing
+    assert is_capturing(stream)
     with pytest.raises(cudamod.CUDAError, match="CAPTURE_INVALIDATED"):
         stream.end_capture()
-    assert not stream.is_capturing
+    assert not is_capturing(stream)
     stream.sync()
 
 
@@ -181,8 +184,8 @@ def test_work_that_is_not_joined(device: Device, stream: Stream, counter: Buffer
     counter.fill(1, stream=side)
     with pytest.raises(cudamod.CUDAError, match="CAPTURE_UNJOINED"):
         stream.end_capture()
-    assert not stream.is_capturing
-    assert not side.is_capturing
+    assert not is_capturing(stream)
+    assert not is_capturing(side)
 
 
 def test_closed_graphs(step: Kernel, stream: Stream, counter: Buffer) -> None:

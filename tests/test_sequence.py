@@ -33,6 +33,10 @@ def word(buffer: Buffer, stream: Stream) -> int:
     return int(struct.unpack("I", buffer.copy_to(bytearray(4), stream=stream))[0])
 
 
+def mode(sequence: LaunchSequence) -> str:
+    return sequence.mode  # a call, since a checker takes a property for constant
+
+
 def expected(steps: Sequence[tuple[int, int]], start: int = 0) -> int:
     value = start
     for factor, addend in steps:
@@ -47,12 +51,12 @@ def test_launches_follow_one_another(step: Kernel, stream: Stream, counter: Buff
     launcher = step.bind(ONE, stream)
     launches = [launcher.prepare(counter, *values) for values in STEPS]
     sequence = LaunchSequence(launches)
-    assert (len(sequence), sequence.launches, sequence.mode) == (3, tuple(launches), "graph")
+    assert (len(sequence), sequence.launches, mode(sequence)) == (3, tuple(launches), "graph")
     assert (sequence.stream, sequence.gil) == (stream, "release")
     for replays in range(1, 4):
-        assert sequence() is None
+        sequence()
         assert word(counter, stream) == expected(STEPS * replays)
-    assert sequence.mode == "graph"
+    assert mode(sequence) == "graph"
     assert "launches=3" in repr(sequence)
 
 
@@ -64,7 +68,7 @@ def test_after_says_the_order(
     launches = [launcher.prepare(counter, *values) for values in STEPS]
     after = {later: [earlier] for earlier, later in itertools.pairwise(order)}
     sequence = LaunchSequence(launches, after=after)
-    assert sequence.mode == "graph"
+    assert mode(sequence) == "graph"
     sequence()
     assert word(counter, stream) == expected([STEPS[i] for i in order])
 
@@ -182,13 +186,13 @@ def test_into_a_capture(step: Kernel, stream: Stream, counter: Buffer) -> None:
     stream.sync()
     stream.begin_capture()
     sequence()
-    assert sequence.mode == "launches"
+    assert mode(sequence) == "launches"
     graph = stream.end_capture()
     assert graph.num_nodes == 3
     assert word(counter, stream) == 0
     graph.launch(stream)
     sequence()
-    assert sequence.mode == "graph"
+    assert mode(sequence) == "graph"
     assert word(counter, stream) == expected(STEPS * 2)
 
 
@@ -200,9 +204,9 @@ def test_attributes_that_a_graph_lacks(
     config = LaunchConfig(grid=1, block=1, programmatic_stream_serialization=True)
     launches = [step.bind(config, stream).prepare(counter, *values) for values in STEPS]
     sequence = LaunchSequence(launches)
-    assert sequence.mode == "launches"
+    assert mode(sequence) == "launches"
     sequence()
-    assert sequence.mode == "launches"
+    assert mode(sequence) == "launches"
 
 
 def test_clusters_and_cooperative_launches(device: Device, stream: Stream) -> None:
@@ -211,7 +215,7 @@ def test_clusters_and_cooperative_launches(device: Device, stream: Stream) -> No
     if device.compute_capability >= (9, 0):
         configs.append(LaunchConfig(grid=2, cluster=2, block=32))
     sequence = LaunchSequence([kernel.bind(config, stream).prepare() for config in configs])
-    assert sequence.mode == "graph"
+    assert mode(sequence) == "graph"
     sequence()
     stream.sync()
 
@@ -225,7 +229,7 @@ def test_a_driver_without_graphs(step: Kernel, stream: Stream, counter: Buffer, 
     cudamod.emulator.inject(call, status=801)
     sequence = LaunchSequence(launches, {0: [2], 1: [0]})
     assert cudamod.emulator.injections_left() == 0
-    assert sequence.mode == "launches"
+    assert mode(sequence) == "launches"
     sequence()
     assert word(counter, stream) == expected([STEPS[2], STEPS[0], STEPS[1]])
 
