@@ -19,7 +19,7 @@ Span span_of(Side side, std::uint64_t address, std::size_t bytes, const char* wh
     return side == Side::device ? device_span(address, bytes) : any_span(address, bytes);
 }
 
-std::uint64_t number(const void* host) {
+std::uint64_t host_address(const void* host) {
     return reinterpret_cast<std::uintptr_t>(host);
 }
 
@@ -69,28 +69,30 @@ CUDAMOD_API cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstre
 
 CUDAMOD_API cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t bytes) {
     return unlocked_call(
-        "cuMemcpyHtoD", [&] { copy_now({Side::device, to, Side::host, number(from), bytes}); }, to,
-        from, bytes);
+        "cuMemcpyHtoD",
+        [&] { copy_now({Side::device, to, Side::host, host_address(from), bytes}); }, to, from,
+        bytes);
 }
 
 CUDAMOD_API cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
     return unlocked_call(
         "cuMemcpyHtoDAsync",
-        [&] { enqueue({Side::device, to, Side::host, number(from), bytes}, stream); }, to, from,
-        bytes, stream);
+        [&] { enqueue({Side::device, to, Side::host, host_address(from), bytes}, stream); }, to,
+        from, bytes, stream);
 }
 
 CUDAMOD_API cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
     return unlocked_call(
-        "cuMemcpyDtoH", [&] { copy_now({Side::host, number(to), Side::device, from, bytes}); }, to,
-        from, bytes);
+        "cuMemcpyDtoH",
+        [&] { copy_now({Side::host, host_address(to), Side::device, from, bytes}); }, to, from,
+        bytes);
 }
 
 CUDAMOD_API cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
     return unlocked_call(
         "cuMemcpyDtoHAsync",
-        [&] { enqueue({Side::host, number(to), Side::device, from, bytes}, stream); }, to, from,
-        bytes, stream);
+        [&] { enqueue({Side::host, host_address(to), Side::device, from, bytes}, stream); }, to,
+        from, bytes, stream);
 }
 
 CUDAMOD_API cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) {

@@ -57,7 +57,7 @@ std::array<std::uint32_t, 3> array_of(const ptx::Dim3& dimensions) {
     return {dimensions.x, dimensions.y, dimensions.z};
 }
 
-std::uint32_t product(const std::array<std::uint32_t, 3>& dimensions) {
+std::uint32_t threads_in(const std::array<std::uint32_t, 3>& dimensions) {
     return dimensions[0] * dimensions[1] * dimensions[2];
 }
 
@@ -78,7 +78,7 @@ KernelCode from_entry(const ptx::Program& program, std::size_t index, const Prof
     kernel.binary_version = device.capability();
     kernel.entry = index;
     const std::uint32_t bound =
-        std::max(product(kernel.required_threads), product(array_of(entry.max_threads)));
+        std::max(threads_in(kernel.required_threads), threads_in(array_of(entry.max_threads)));
     kernel.max_threads = bound ? std::min(bound, kMostThreads)
                                : limit_threads(kMostThreads, kernel.registers, device);
     for (const ptx::Variable& variable : program.variables()) {

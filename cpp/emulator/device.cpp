@@ -11,7 +11,7 @@
 namespace cudamod::emulator {
 namespace {
 
-std::vector<std::unique_ptr<Device>>& all() {
+std::vector<std::unique_ptr<Device>>& device_list() {
     static auto* const devices = new std::vector<std::unique_ptr<Device>>;
     return *devices;
 }
@@ -38,7 +38,7 @@ int pci_slot(const Device& device) {
 } // namespace
 
 const std::vector<std::unique_ptr<Device>>& devices() {
-    return all();
+    return device_list();
 }
 
 void create_devices() {
@@ -62,15 +62,15 @@ void create_devices() {
         device->primary = make_primary_context(*device);
         device->default_pool = device->current_pool = make_default_pool(*device);
     }
-    all() = std::move(made);
+    device_list() = std::move(made);
 }
 
 Device& device_at(CUdevice ordinal) {
-    if (ordinal < 0 || static_cast<std::size_t>(ordinal) >= all().size()) {
+    if (ordinal < 0 || static_cast<std::size_t>(ordinal) >= device_list().size()) {
         fail(CUDA_ERROR_INVALID_DEVICE, "There is no device %d; this driver has %zu", ordinal,
-             all().size());
+             device_list().size());
     }
-    return *all()[static_cast<std::size_t>(ordinal)];
+    return *device_list()[static_cast<std::size_t>(ordinal)];
 }
 
 } // namespace cudamod::emulator

@@ -22,17 +22,17 @@ void* allocate_pinned(std::size_t bytes, unsigned flags) {
     return allocation->host;
 }
 
-CUdeviceptr number(const void* host) {
+CUdeviceptr mapped_address(const void* host) {
     return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(host));
 }
 
 /// The host allocation of one of these kinds that begins at the address.
 std::shared_ptr<Allocation> find_host(const void* host, MemoryKind kind, CUresult otherwise) {
     current_context();
-    const auto allocation = address_space().find(number(host));
-    if (!allocation || allocation->begin != number(host) || allocation->kind != kind) {
+    const auto allocation = address_space().find(mapped_address(host));
+    if (!allocation || allocation->begin != mapped_address(host) || allocation->kind != kind) {
         fail(otherwise, "%p is the begin of no such host memory: %s", host,
-             address_space().explain(number(host)).c_str());
+             address_space().explain(mapped_address(host)).c_str());
     }
     return allocation;
 }
@@ -115,11 +115,11 @@ CUDAMOD_API cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* host, unsig
             require_pointer(address, "the address");
             if (flags) fail(CUDA_ERROR_INVALID_VALUE, "Flags must be 0, not %u", flags);
             current_context();
-            const auto allocation = address_space().find(number(host));
+            const auto allocation = address_space().find(mapped_address(host));
             if (!allocation || allocation->kind == MemoryKind::device) {
                 fail(CUDA_ERROR_INVALID_VALUE, "%p is neither pinned nor registered", host);
             }
-            *address = number(host);
+            *address = mapped_address(host);
         },
         address, host, flags);
 }

@@ -16,7 +16,7 @@
 namespace cudamod::emulator {
 namespace {
 
-constexpr std::size_t kPage = 4096;
+constexpr std::size_t kHostPage = 4096;
 constexpr std::size_t kLargestImage = std::size_t{1} << 32;
 
 /// Up to `bytes` bytes from `data`: fewer when the memory ends before.
@@ -25,7 +25,8 @@ std::vector<std::byte> read_memory(const std::byte* data, std::size_t bytes) {
     std::size_t done = 0;
     while (done < bytes) {
         // Page by page where a bigger piece fails, so that the last readable byte is found.
-        const std::size_t in_page = kPage - (reinterpret_cast<std::uintptr_t>(data) + done) % kPage;
+        const std::size_t in_page =
+            kHostPage - (reinterpret_cast<std::uintptr_t>(data) + done) % kHostPage;
         for (std::size_t piece : {bytes - done, std::min(in_page, bytes - done)}) {
             const iovec to{read.data() + done, piece},
                 from{const_cast<std::byte*>(data) + done, piece};
@@ -59,7 +60,7 @@ std::shared_ptr<const Code> Image::code_for(const Profile& device) {
 
 std::vector<std::byte> copy_image(const void* data) {
     const auto* begin = static_cast<const std::byte*>(data);
-    for (std::size_t bytes = kPage; bytes <= kLargestImage; bytes *= 4) {
+    for (std::size_t bytes = kHostPage; bytes <= kLargestImage; bytes *= 4) {
         auto read = read_memory(begin, bytes);
         const formats::ImageKind kind = formats::sniff(read);
         if (kind == formats::ImageKind::FatbinWrapper) {

@@ -22,7 +22,7 @@ constexpr std::uint8_t kCompatArchitectureSpecific = 0x09;
 
 using SectionIndex = std::unordered_map<std::string_view, const ElfSection*>;
 
-Failure fail(std::string what) {
+Failure bad_cubin(std::string what) {
     return Failure{"cubin: " + std::move(what)};
 }
 
@@ -97,7 +97,8 @@ Result<Cubin> read_cubin(Bytes image) {
     auto elf = read_elf(image);
     if (!elf) return Failure{"cubin: " + elf.reason()};
     if (elf->machine != kElfMachineCuda) {
-        return fail("ELF file for machine " + std::to_string(elf->machine) + ", not 190 (CUDA)");
+        return bad_cubin("ELF file for machine " + std::to_string(elf->machine) +
+                         ", not 190 (CUDA)");
     }
     Cubin cubin;
     cubin.abi = elf->abi_version;
@@ -108,7 +109,8 @@ Result<Cubin> read_cubin(Bytes image) {
         cubin.virtual_sm = (elf->flags >> 16) & 0xff;
         cubin.suffix = (elf->flags & 0x800) ? 'a' : '\0';
     } else {
-        return fail("ELF ABI version " + std::to_string(cubin.abi) + " is not known (7 and 8 are)");
+        return bad_cubin("ELF ABI version " + std::to_string(cubin.abi) +
+                         " is not known (7 and 8 are)");
     }
     cubin.relocatable = elf->type == kElfTypeRelocatable;
 
@@ -121,7 +123,7 @@ Result<Cubin> read_cubin(Bytes image) {
     std::unordered_map<std::uint32_t, SymbolResources> resources;
     if (const auto* info = find(index, ".nv.info")) {
         auto table = read_symbol_resources(info->bytes);
-        if (!table) return fail(table.reason());
+        if (!table) return bad_cubin(table.reason());
         resources = std::move(*table);
     }
     std::unordered_set<std::string_view> names;
@@ -148,7 +150,7 @@ Result<Cubin> read_cubin(Bytes image) {
             }
             if (const auto* info = find(index, ".nv.info." + kernel.name)) {
                 auto done = read_kernel_attributes(info->bytes, kernel);
-                if (!done) return fail("kernel '" + kernel.name + "': " + done.reason());
+                if (!done) return bad_cubin("kernel '" + kernel.name + "': " + done.reason());
                 if (cubin.toolkit == 0) cubin.toolkit = *done;
             }
             if (cubin.abi == 7) {
@@ -164,13 +166,13 @@ Result<Cubin> read_cubin(Bytes image) {
                 continue;
             }
             if (symbol.value > section.size || symbol.size > section.size - symbol.value) {
-                return fail(
+                return bad_cubin(
                     "variable '" + std::string(symbol.name) + "' (" + std::to_string(symbol.size) +
                     " bytes at offset " + std::to_string(symbol.value) + ") is outside section " +
                     std::string(section.name) + " of " + std::to_string(section.size) + " bytes");
             }
             const std::uint64_t initial = section.bytes.empty() ? 0 : symbol.size;
-            if (initial > initial_budget) return fail("variables overlap");
+            if (initial > initial_budget) return bad_cubin("variables overlap");
             initial_budget -= initial;
             cubin.variables.push_back(make_variable(symbol, section));
         }

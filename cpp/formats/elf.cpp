@@ -58,7 +58,7 @@ struct Tables {
     std::uint64_t names_index = 0;
 };
 
-Failure fail(std::string what) {
+Failure bad_elf(std::string what) {
     return Failure{"ELF image: " + std::move(what)};
 }
 
@@ -69,10 +69,10 @@ std::string range(std::uint64_t offset, std::uint64_t size, std::uint64_t total)
 
 Result<Tables> read_tables(Bytes bytes) {
     auto header = read<FileHeader>(bytes, 0);
-    if (!header) return fail("truncated header (" + std::to_string(bytes.size()) + " bytes)");
+    if (!header) return bad_elf("truncated header (" + std::to_string(bytes.size()) + " bytes)");
     static constexpr std::uint8_t kMagic[6] = {0x7f, 'E', 'L', 'F', 2 /* 64 bit */, 1 /* little */};
     if (!std::equal(std::begin(kMagic), std::end(kMagic), header->ident)) {
-        return fail("not a little-endian 64-bit ELF file");
+        return bad_elf("not a little-endian 64-bit ELF file");
     }
     Tables tables{*header, header->section_count, header->names_index};
     if (header->section_offset == 0) {
@@ -80,22 +80,23 @@ Result<Tables> read_tables(Bytes bytes) {
         return tables;
     }
     if (header->section_size != sizeof(SectionHeader)) {
-        return fail("section headers of " + std::to_string(header->section_size) +
-                    " bytes, not 64");
+        return bad_elf("section headers of " + std::to_string(header->section_size) +
+                       " bytes, not 64");
     }
     if (header->section_count == 0 || header->names_index == kExtendedIndex) {
         auto first = read<SectionHeader>(bytes, header->section_offset);
         if (!first) {
-            return fail("section header table: " + range(header->section_offset, 64, bytes.size()));
+            return bad_elf("section header table: " +
+                           range(header->section_offset, 64, bytes.size()));
         }
         if (header->section_count == 0) tables.section_count = first->size;
         if (header->names_index == kExtendedIndex) tables.names_index = first->link;
     }
     if (tables.section_count > bytes.size() / sizeof(SectionHeader) ||
         !slice(bytes, header->section_offset, tables.section_count * sizeof(SectionHeader))) {
-        return fail("section header table: " + std::to_string(tables.section_count) +
-                    " entries at offset " + std::to_string(header->section_offset) +
-                    " reach beyond the end (" + std::to_string(bytes.size()) + " bytes)");
+        return bad_elf("section header table: " + std::to_string(tables.section_count) +
+                       " entries at offset " + std::to_string(header->section_offset) +
+                       " reach beyond the end (" + std::to_string(bytes.size()) + " bytes)");
     }
     return tables;
 }
@@ -109,8 +110,8 @@ Result<std::vector<ElfSymbol>> read_symbols(const std::vector<ElfSection>& secti
                                             const ElfSection& table) {
     std::vector<ElfSymbol> symbols;
     if (table.link >= sections.size()) {
-        return fail("symbol table names section " + std::to_string(table.link) + " of " +
-                    std::to_string(sections.size()) + " for its strings");
+        return bad_elf("symbol table names section " + std::to_string(table.link) + " of " +
+                       std::to_string(sections.size()) + " for its strings");
     }
     const Bytes strings = sections[table.link].bytes;
     const std::size_t count = table.bytes.size() / sizeof(SymbolRecord);
@@ -124,11 +125,11 @@ Result<std::vector<ElfSymbol>> read_symbols(const std::vector<ElfSection>& secti
         if (record.name != 0) {
             auto text = read_string(strings, record.name);
             if (!text) {
-                return fail("name of symbol " + std::to_string(i) + " at offset " +
-                            std::to_string(record.name) + " is outside the string table");
+                return bad_elf("name of symbol " + std::to_string(i) + " at offset " +
+                               std::to_string(record.name) + " is outside the string table");
             }
             name = *text;
-            if (name.size() > name_budget) return fail("symbols repeat the same long names");
+            if (name.size() > name_budget) return bad_elf("symbols repeat the same long names");
             name_budget -= name.size();
         }
         symbols.push_back({name, static_cast<std::uint8_t>(record.info & 15),
@@ -158,12 +159,12 @@ Result<Elf> read_elf(Bytes bytes) {
         auto section = section_header(bytes, *tables, tables->names_index);
         // A cut-off file whose section headers are other memory's bytes.
         if (section.type != kStringTable) {
-            return fail("section " + std::to_string(tables->names_index) + " of type " +
-                        std::to_string(section.type) + " is not the table of section names");
+            return bad_elf("section " + std::to_string(tables->names_index) + " of type " +
+                           std::to_string(section.type) + " is not the table of section names");
         }
         auto part = slice(bytes, section.offset, section.size);
         if (!part)
-            return fail("section names: " + range(section.offset, section.size, bytes.size()));
+            return bad_elf("section names: " + range(section.offset, section.size, bytes.size()));
         names = *part;
     }
     const ElfSection* symbol_table = nullptr;
@@ -175,11 +176,11 @@ Result<Elf> read_elf(Bytes bytes) {
         if (raw.type != kNoBits && raw.type != 0 && raw.size != 0) {
             auto part = slice(bytes, raw.offset, raw.size);
             if (!part) {
-                return fail("section '" + std::string(name) +
-                            "': " + range(raw.offset, raw.size, bytes.size()));
+                return bad_elf("section '" + std::string(name) +
+                               "': " + range(raw.offset, raw.size, bytes.size()));
             }
             contents = *part;
-            if (raw.size > section_budget) return fail("sections overlap");
+            if (raw.size > section_budget) return bad_elf("sections overlap");
             section_budget -= raw.size;
         }
         elf.sections.push_back({name, raw.type, raw.flags, raw.link, raw.info, raw.offset, raw.size,
@@ -213,7 +214,7 @@ Result<std::size_t> elf_size(Bytes bytes) {
         auto raw = section_header(bytes, *tables, i);
         if (raw.type != kNoBits && raw.type != 0) fits = extend(raw.offset, raw.size);
     }
-    if (!fits) return fail("a section's offset and size overflow");
+    if (!fits) return bad_elf("a section's offset and size overflow");
     return static_cast<std::size_t>(end);
 }
 

@@ -44,19 +44,19 @@ struct EntryHeader {
 };
 static_assert(sizeof(EntryHeader) == 64);
 
-Failure fail(std::string what) {
+Failure bad_fatbin(std::string what) {
     return Failure{"fatbin: " + std::move(what)};
 }
 
 Result<Header> read_header(Bytes image) {
     auto header = read<Header>(image, 0);
-    if (!header) return fail("truncated header (" + std::to_string(image.size()) + " bytes)");
-    if (header->magic != kFatbinMagic) return fail("wrong magic number");
+    if (!header) return bad_fatbin("truncated header (" + std::to_string(image.size()) + " bytes)");
+    if (header->magic != kFatbinMagic) return bad_fatbin("wrong magic number");
     if (header->version != 1) {
-        return fail("version " + std::to_string(header->version) + " is not known (1 is)");
+        return bad_fatbin("version " + std::to_string(header->version) + " is not known (1 is)");
     }
     if (header->header_size < sizeof(Header)) {
-        return fail("header of " + std::to_string(header->header_size) + " bytes");
+        return bad_fatbin("header of " + std::to_string(header->header_size) + " bytes");
     }
     return *header;
 }
@@ -113,7 +113,7 @@ Result<std::size_t> fatbin_size(Bytes image) {
     auto header = read_header(image);
     if (!header) return header.failure();
     if (header->entries_size > SIZE_MAX - header->header_size) {
-        return fail("entries of " + std::to_string(header->entries_size) + " bytes");
+        return bad_fatbin("entries of " + std::to_string(header->entries_size) + " bytes");
     }
     return static_cast<std::size_t>(header->header_size + header->entries_size);
 }
@@ -123,30 +123,31 @@ Result<Fatbin> read_fatbin(Bytes image) {
     if (!header) return header.failure();
     auto entries = slice(image, header->header_size, header->entries_size);
     if (!entries) {
-        return fail("says it has " + std::to_string(header->entries_size) +
-                    " bytes of entries, but only " + std::to_string(image.size()) +
-                    " bytes are there");
+        return bad_fatbin("says it has " + std::to_string(header->entries_size) +
+                          " bytes of entries, but only " + std::to_string(image.size()) +
+                          " bytes are there");
     }
     Fatbin fatbin;
     std::uint64_t at = 0;
     while (at < entries->size()) {
         const std::string which = "entry " + std::to_string(fatbin.entries.size());
         auto entry = read<EntryHeader>(*entries, at);
-        if (!entry) return fail(which + " has a truncated header");
+        if (!entry) return bad_fatbin(which + " has a truncated header");
         auto whole_header = slice(*entries, at, entry->header_size);
         if (entry->header_size < sizeof(EntryHeader) || !whole_header) {
-            return fail(which + " has a header of " + std::to_string(entry->header_size) +
-                        " bytes");
+            return bad_fatbin(which + " has a header of " + std::to_string(entry->header_size) +
+                              " bytes");
         }
         at += entry->header_size;
         auto payload = slice(*entries, at, entry->payload_size);
         if (!payload) {
-            return fail(which + " has a payload of " + std::to_string(entry->payload_size) +
-                        " bytes, which reaches beyond the end");
+            return bad_fatbin(which + " has a payload of " + std::to_string(entry->payload_size) +
+                              " bytes, which reaches beyond the end");
         }
         if ((entry->flags & (kFlagLz4 | kFlagZstd)) && entry->compressed_size > payload->size()) {
-            return fail(which + " has " + std::to_string(entry->compressed_size) +
-                        " compressed bytes in a payload of " + std::to_string(payload->size()));
+            return bad_fatbin(which + " has " + std::to_string(entry->compressed_size) +
+                              " compressed bytes in a payload of " +
+                              std::to_string(payload->size()));
         }
         at += entry->payload_size;
         fatbin.entries.push_back(make_entry(*entry, *whole_header, *payload));
@@ -156,8 +157,8 @@ Result<Fatbin> read_fatbin(Bytes image) {
 
 Result<std::vector<std::byte>> extract(const FatbinEntry& entry) {
     if (entry.kind == FatbinKind::LtoIr) {
-        return fail("LTO-IR for sm_" + std::to_string(entry.sm) +
-                    " is encoded inside a fatbin and can't be read from it");
+        return bad_fatbin("LTO-IR for sm_" + std::to_string(entry.sm) +
+                          " is encoded inside a fatbin and can't be read from it");
     }
     Result<std::vector<std::byte>> image =
         entry.compression == Compression::Lz4
@@ -166,7 +167,7 @@ Result<std::vector<std::byte>> extract(const FatbinEntry& entry) {
             ? decompress_zstd(entry.payload, entry.uncompressed_size)
             : std::vector<std::byte>(entry.payload.begin(), entry.payload.end());
     if (!image) {
-        return fail("entry for sm_" + std::to_string(entry.sm) + ": " + image.reason());
+        return bad_fatbin("entry for sm_" + std::to_string(entry.sm) + ": " + image.reason());
     }
     trim(entry.kind, *image);
     return image;
@@ -180,13 +181,13 @@ Result<const void*> unwrap_fatbin(const void* wrapper) {
         const void* others;
     };
     static_assert(sizeof(Wrapper) == 24);
-    if (!wrapper) return fail("null wrapper");
+    if (!wrapper) return bad_fatbin("null wrapper");
     std::uint32_t magic;
     std::memcpy(&magic, wrapper, sizeof(magic));
-    if (magic != kFatbinWrapperMagic) return fail("wrapper has a wrong magic number");
+    if (magic != kFatbinWrapperMagic) return bad_fatbin("wrapper has a wrong magic number");
     Wrapper content;
     std::memcpy(&content, wrapper, sizeof(content));
-    if (!content.fatbin) return fail("wrapper points to nothing");
+    if (!content.fatbin) return bad_fatbin("wrapper points to nothing");
     return content.fatbin;
 }
 

@@ -8,8 +8,6 @@
 namespace cudamod::formats {
 namespace {
 
-using Kind = PtxToken::Kind;
-
 constexpr std::uint64_t kLargestParameter = std::uint64_t{1} << 31;
 constexpr std::uint64_t kLargestAlignment = 1u << 20;
 
@@ -73,8 +71,9 @@ class HeaderReader {
     }
 
     std::uint32_t take_number(const char* what, std::uint64_t most = UINT32_MAX) {
-        auto value = tokens_.peek().kind == Kind::Number ? parse_ptx_integer(tokens_.peek().text)
-                                                         : std::nullopt;
+        auto value = tokens_.peek().kind == PtxToken::Kind::Number
+                         ? parse_ptx_integer(tokens_.peek().text)
+                         : std::nullopt;
         if (!value || *value > most) {
             fail_expected(std::string(what) + " (at most " + std::to_string(most) + ")");
             return 0;
@@ -84,7 +83,7 @@ class HeaderReader {
     }
 
     std::string take_name(const char* what) {
-        if (tokens_.peek().kind != Kind::Word) {
+        if (tokens_.peek().kind != PtxToken::Kind::Word) {
             fail_expected(what);
             return {};
         }
@@ -124,7 +123,7 @@ class HeaderReader {
         const auto dot = text.find('.');
         auto major = parse_decimal(text.substr(0, dot));
         auto minor = dot == text.npos ? std::nullopt : parse_decimal(text.substr(dot + 1));
-        if (tokens_.peek().kind != Kind::Number || !major || !minor || *major == 0) {
+        if (tokens_.peek().kind != PtxToken::Kind::Number || !major || !minor || *major == 0) {
             return fail_expected("a version such as 9.0");
         }
         tokens_.take();
@@ -186,7 +185,7 @@ class HeaderReader {
         expect(".param");
         PtxParameter parameter{};
         bool has_type = false;
-        while (ok() && tokens_.peek().kind == Kind::Directive) {
+        while (ok() && tokens_.peek().kind == PtxToken::Kind::Directive) {
             const PtxToken token = tokens_.take();
             if (token.is(".align")) {
                 const auto alignment = take_alignment();
@@ -243,7 +242,7 @@ class HeaderReader {
 
     /// Performance directives between the parameters and the body.
     void read_bounds(PtxEntry& entry) {
-        while (ok() && tokens_.peek().kind == Kind::Directive) {
+        while (ok() && tokens_.peek().kind == PtxToken::Kind::Directive) {
             const PtxToken token = tokens_.take();
             if (token.is(".maxntid")) {
                 entry.max_threads = take_dimensions();
@@ -265,7 +264,7 @@ class HeaderReader {
                 skip_to_semicolon();
             } else {
                 // One that is younger than this reader: its numbers go with it.
-                while (tokens_.peek().kind == Kind::Number || tokens_.peek().is(",")) {
+                while (tokens_.peek().kind == PtxToken::Kind::Number || tokens_.peek().is(",")) {
                     tokens_.take();
                 }
             }

@@ -10,10 +10,10 @@ namespace cudamod::formats {
 namespace {
 
 // A run of 128 KiB takes four bytes: no frame expands further than that.
-constexpr std::uint64_t kMostPerByte = 32768;
+constexpr std::uint64_t kMostPerZstdByte = 32768;
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 30;
 
-Failure fail(std::string what) {
+Failure bad_zstd(std::string what) {
     return Failure{"zstd: " + std::move(what)};
 }
 
@@ -52,18 +52,20 @@ Zstd load() {
 Result<std::vector<std::byte>> decompress_zstd(Bytes frame, std::uint64_t size) {
     static const Zstd zstd = load();
     if (!zstd.complete()) {
-        return fail("the image is compressed with zstd and there is no libzstd.so.1; install it, "
-                    "or compile with "
-                    "--compress-mode=none (nvcc) or --compress=false (fatbinary)");
+        return bad_zstd(
+            "the image is compressed with zstd and there is no libzstd.so.1; install it, "
+            "or compile with "
+            "--compress-mode=none (nvcc) or --compress=false (fatbinary)");
     }
-    if (size > kLargest || size / kMostPerByte > frame.size()) {
-        return fail(std::to_string(frame.size()) + " bytes can't hold " + std::to_string(size));
+    if (size > kLargest || size / kMostPerZstdByte > frame.size()) {
+        return bad_zstd(std::to_string(frame.size()) + " bytes can't hold " + std::to_string(size));
     }
     std::vector<std::byte> out(static_cast<std::size_t>(size));
     const std::size_t done = zstd.decompress(out.data(), out.size(), frame.data(), frame.size());
-    if (zstd.is_error(done)) return fail(zstd.error_name(done));
+    if (zstd.is_error(done)) return bad_zstd(zstd.error_name(done));
     if (done != size) {
-        return fail("decodes to " + std::to_string(done) + " bytes, not " + std::to_string(size));
+        return bad_zstd("decodes to " + std::to_string(done) + " bytes, not " +
+                        std::to_string(size));
     }
     return out;
 }

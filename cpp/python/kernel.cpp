@@ -28,8 +28,6 @@
 
 namespace cudamod::python {
 
-PyTypeObject* Kernel::python_type = nullptr;
-
 namespace {
 
 constexpr const char* kOrigin = "Please use ObjectCode APIs.";
@@ -158,67 +156,61 @@ layout_for(const std::shared_ptr<const launch::Kernel>& kernel, nb::handle signa
 void bind_kernel(nb::module_& module) {
     parameter_info.define(module, "ParamInfo", "Where a parameter lies in the parameter block.",
                           {{"offset", "in bytes"}, {"size", "in bytes"}});
-    auto type =
-        nb::class_<Kernel>(
-            module, "Kernel", nb::type_slots(slots), nb::is_weak_referenceable(),
-            "A kernel of an ObjectCode, which it keeps loaded. Shareable between threads.")
-            .def_static("from_handle", from_handle, nb::arg("handle").none(),
-                        nb::arg("mod") = nb::none(),
-                        nb::sig("def from_handle(handle: int, mod: object = None) -> Kernel"),
-                        "Wraps a CUkernel that somebody else loaded (`mod`, an ObjectCode, is kept "
-                        "loaded), or finds our\n"
-                        "own kernel and its library again. The value itself can't be checked.\n\n"
-                        "Raises TypeError for anything but an int, ValueError for 0, OverflowError "
-                        "beyond 64 bits.")
-            .def_prop_ro("handle", raw, "The CUkernel as an int.")
-            .def_prop_ro(
-                "name", [](const Kernel& self) { return self.shared->name(); },
-                "The (mangled) name.")
-            .def_prop_ro("attributes", attributes,
-                         nb::sig("def attributes(self) -> KernelAttributes"))
-            .def_prop_ro("occupancy", occupancy, nb::sig("def occupancy(self) -> KernelOccupancy"))
-            .def_prop_ro(
-                "num_arguments",
-                [](const Kernel& self) { return layout_of(self).parameters.size(); },
-                "The number of parameters. Raises CUDAError when no context is current.")
-            .def_prop_ro("arguments_info", arguments_info,
-                         nb::sig("def arguments_info(self) -> list[ParamInfo]"),
-                         "Offset and size of each parameter within the parameter block, in bytes.")
-            .def_prop_ro(
-                "signature", [](const Kernel& self) { return signature_text(layout_of(self)); },
-                "The types of the parameters, as `bind` takes them; None when only their sizes are "
-                "known.")
-            .def("bind", bind, nb::arg("config").none(), nb::arg("stream").none(), nb::kw_only(),
-                 nb::arg("signature") = nb::none(), nb::arg("gil") = nb::none(),
-                 nb::sig("def bind(self, config: LaunchConfig, stream: object, *, signature: str | "
-                         "Sequence[Any] | None = None, gil: Literal['release', 'hold'] | None = "
-                         "None) -> Launcher"),
-                 "A callable that launches the kernel with its arguments.\n\n"
-                 "`signature` gives the types of the parameters where image and name don't tell "
-                 "them: a text such as\n"
-                 "'f32, ptr, u64', or a sequence of such names, NumPy dtypes and ctypes types. "
-                 "`gil='hold'` keeps the\n"
-                 "interpreter lock during the driver call.\n\n"
-                 "Raises ValueError for a signature that contradicts the kernel, for more dynamic "
-                 "shared memory than\n"
-                 "the device allows, and for a cooperative grid that can't run at once.")
-            .def("load", load, nb::arg("context") = nb::none(),
-                 nb::sig("def load(self, context: Context | Stream | Device | int | None = None) "
-                         "-> None"),
-                 "Makes the kernel resident in a context (the current one without any), so that no "
-                 "launch has to load\n"
-                 "it: a first launch inside a capture, or behind a kernel that does not end.")
-            .def(
-                "__eq__",
-                [](const Kernel& self, nb::handle other) {
-                    const Kernel* o = instance<Kernel>(other.ptr());
-                    return o && raw(*o) == raw(self);
-                },
-                nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
-            .def("__hash__",
-                 [](const Kernel& self) { return std::hash<std::uintptr_t>()(raw(self)); })
-            .def("__repr__", repr);
-    Kernel::python_type = reinterpret_cast<PyTypeObject*>(type.ptr());
+    nb::class_<Kernel>(
+        module, "Kernel", nb::type_slots(slots), nb::is_weak_referenceable(),
+        "A kernel of an ObjectCode, which it keeps loaded. Shareable between threads.")
+        .def_static("from_handle", from_handle, nb::arg("handle").none(),
+                    nb::arg("mod") = nb::none(),
+                    nb::sig("def from_handle(handle: int, mod: object = None) -> Kernel"),
+                    "Wraps a CUkernel that somebody else loaded (`mod`, an ObjectCode, is kept "
+                    "loaded), or finds our\n"
+                    "own kernel and its library again. The value itself can't be checked.\n\n"
+                    "Raises TypeError for anything but an int, ValueError for 0, OverflowError "
+                    "beyond 64 bits.")
+        .def_prop_ro("handle", raw, "The CUkernel as an int.")
+        .def_prop_ro(
+            "name", [](const Kernel& self) { return self.shared->name(); }, "The (mangled) name.")
+        .def_prop_ro("attributes", attributes, nb::sig("def attributes(self) -> KernelAttributes"))
+        .def_prop_ro("occupancy", occupancy, nb::sig("def occupancy(self) -> KernelOccupancy"))
+        .def_prop_ro(
+            "num_arguments", [](const Kernel& self) { return layout_of(self).parameters.size(); },
+            "The number of parameters. Raises CUDAError when no context is current.")
+        .def_prop_ro("arguments_info", arguments_info,
+                     nb::sig("def arguments_info(self) -> list[ParamInfo]"),
+                     "Offset and size of each parameter within the parameter block, in bytes.")
+        .def_prop_ro(
+            "signature", [](const Kernel& self) { return signature_text(layout_of(self)); },
+            "The types of the parameters, as `bind` takes them; None when only their sizes are "
+            "known.")
+        .def("bind", bind, nb::arg("config").none(), nb::arg("stream").none(), nb::kw_only(),
+             nb::arg("signature") = nb::none(), nb::arg("gil") = nb::none(),
+             nb::sig("def bind(self, config: LaunchConfig, stream: object, *, signature: str | "
+                     "Sequence[Any] | None = None, gil: Literal['release', 'hold'] | None = "
+                     "None) -> Launcher"),
+             "A callable that launches the kernel with its arguments.\n\n"
+             "`signature` gives the types of the parameters where image and name don't tell "
+             "them: a text such as\n"
+             "'f32, ptr, u64', or a sequence of such names, NumPy dtypes and ctypes types. "
+             "`gil='hold'` keeps the\n"
+             "interpreter lock during the driver call.\n\n"
+             "Raises ValueError for a signature that contradicts the kernel, for more dynamic "
+             "shared memory than\n"
+             "the device allows, and for a cooperative grid that can't run at once.")
+        .def("load", load, nb::arg("context") = nb::none(),
+             nb::sig("def load(self, context: Context | Stream | Device | int | None = None) "
+                     "-> None"),
+             "Makes the kernel resident in a context (the current one without any), so that no "
+             "launch has to load\n"
+             "it: a first launch inside a capture, or behind a kernel that does not end.")
+        .def(
+            "__eq__",
+            [](const Kernel& self, nb::handle other) {
+                const Kernel* o = instance<Kernel>(other.ptr());
+                return o && raw(*o) == raw(self);
+            },
+            nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
+        .def("__hash__", [](const Kernel& self) { return std::hash<std::uintptr_t>()(raw(self)); })
+        .def("__repr__", repr);
     prove_payload<Kernel>(nullptr);
 }
 

@@ -13,8 +13,6 @@ struct Kernel {
     nb::object attributes, occupancy;
 
     explicit Kernel(std::shared_ptr<const launch::Kernel> shared_) : shared(std::move(shared_)) {}
-
-    static PyTypeObject* python_type;
 };
 
 } // namespace cudamod::python

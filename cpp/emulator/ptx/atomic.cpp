@@ -60,7 +60,7 @@ struct Dec {
 template <bool Flush>
 struct AddSingle {
     static uint32_t apply(uint32_t old, uint32_t b, uint32_t) {
-        using namespace baseline;
+        using namespace ops;
         return bits(out<Flush>(in<Flush>(single(old)) + in<Flush>(single(b))));
     }
 };
@@ -72,7 +72,7 @@ struct AddDouble {
 template <bool Bfloat>
 struct AddHalf {
     static uint16_t apply(uint16_t old, uint16_t b, uint16_t) {
-        using namespace baseline;
+        using namespace ops;
         if (Bfloat)
             return to_bfloat(static_cast<double>(bfloat_value(old)) +
                              static_cast<double>(bfloat_value(b)));

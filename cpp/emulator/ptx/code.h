@@ -18,6 +18,7 @@ namespace cudamod::emulator::ptx {
 
 constexpr unsigned kLanes = 32;
 constexpr std::uint32_t kAllLanes = 0xffffffff;
+constexpr std::uint32_t kMaxLocalBytes = 512 * 1024; ///< of a thread
 
 class Warp;
 struct Instruction;

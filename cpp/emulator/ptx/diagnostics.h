@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace cudamod::emulator::ptx {
 
@@ -21,5 +22,10 @@ class LoadError : public std::runtime_error {
     int line_;
     LoadStatus status_;
 };
+
+/// A name as messages show it.
+inline std::string quoted(std::string_view text) {
+    return "'" + std::string(text) + "'";
+}
 
 } // namespace cudamod::emulator::ptx

@@ -13,7 +13,6 @@ std::int64_t combination(const Form& form) {
 }
 
 constexpr std::uint32_t kMaxRegisterBytes = 64u << 20;
-constexpr std::uint32_t kMaxLocalBytes = 512 * 1024;
 
 std::uint32_t aligned(std::uint32_t value, std::uint32_t alignment) {
     return (value + alignment - 1) / alignment * alignment;

@@ -1,4 +1,4 @@
-/// The handlers of arithmetic and memory instructions, for the machine that this process runs on.
+/// The handlers of arithmetic and memory instructions.
 #pragma once
 
 #include "emulator/ptx/code.h"

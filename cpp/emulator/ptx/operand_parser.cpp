@@ -7,7 +7,7 @@ namespace {
 
 using syntax::Operand;
 
-constexpr int kMaxDepth = 200;
+constexpr int kMaxExpressionDepth = 200;
 
 class Expression {
   public:
@@ -24,7 +24,7 @@ class Expression {
 
   private:
     int deeper(int depth) const {
-        if (depth > kMaxDepth) tokens_.fail("constant expression is nested too deeply");
+        if (depth > kMaxExpressionDepth) tokens_.fail("constant expression is nested too deeply");
         return depth + 1;
     }
 

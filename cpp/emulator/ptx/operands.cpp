@@ -9,10 +9,6 @@
 namespace cudamod::emulator::ptx {
 namespace {
 
-std::string quoted(std::string_view text) {
-    return "'" + std::string(text) + "'";
-}
-
 bool is_16_bit_float(Type type) {
     return type == Type::F16 || type == Type::BF16;
 }

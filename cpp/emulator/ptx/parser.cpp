@@ -5,16 +5,11 @@
 #include "emulator/ptx/target.h"
 #include "emulator/ptx/token_stream.h"
 
-namespace cudamod::emulator::ptx {
+// In the namespace of what it makes: several of its names mean something else to the engine.
+namespace cudamod::emulator::ptx::syntax {
 namespace {
 
-using namespace syntax;
-
 constexpr int kMaxNesting = 200;
-
-std::string quoted(std::string_view text) {
-    return "'" + std::string(text) + "'";
-}
 
 class Parser {
   public:
@@ -294,10 +289,13 @@ class Parser {
 };
 
 } // namespace
+} // namespace cudamod::emulator::ptx::syntax
 
-Module parse(std::string_view source, const Target& device) {
+namespace cudamod::emulator::ptx {
+
+syntax::Module parse(std::string_view source, const Target& device) {
     TokenStream tokens(source, tokenize(source));
-    return Parser(tokens, device).run();
+    return syntax::Parser(tokens, device).run();
 }
 
 } // namespace cudamod::emulator::ptx

@@ -7,7 +7,7 @@ namespace {
 
 enum Class : std::uint8_t { kOther, kBits, kUnsigned, kSigned, kFloat };
 
-struct Row {
+struct TypeRow {
     std::string_view name;
     std::uint8_t size;
     Class kind;
@@ -16,7 +16,7 @@ struct Row {
 };
 
 // Indexed by Type.
-constexpr std::array<Row, 29> kTypes{{
+constexpr std::array<TypeRow, 29> kTypes{{
     {"none", 0, kOther, false, false},  {"pred", 0, kOther, false, true},
     {"b8", 1, kBits, false, true},      {"b16", 2, kBits, false, true},
     {"b32", 4, kBits, false, true},     {"b64", 8, kBits, false, true},
@@ -34,7 +34,7 @@ constexpr std::array<Row, 29> kTypes{{
     {"e5m2", 1, kOther, false, false},
 }};
 
-const Row& row(Type type) {
+const TypeRow& row(Type type) {
     return kTypes[static_cast<std::size_t>(type)];
 }
 

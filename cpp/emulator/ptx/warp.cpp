@@ -8,9 +8,8 @@
 namespace cudamod::emulator::ptx {
 namespace {
 
-constexpr std::uint32_t kMaxLocalBytes = 512 * 1024;
 constexpr std::size_t kMaxFrameBytes = std::size_t{64} << 20;
-constexpr std::uint32_t kMaxDepth = 20000;
+constexpr std::uint32_t kMaxCallDepth = 20000;
 const Instruction* const kNoLimit = reinterpret_cast<const Instruction*>(~std::uintptr_t{0});
 
 bool runs_before(const Group& a, const Group& b) {
@@ -264,7 +263,8 @@ void Warp::hand_over(const Transfer& from, const Frame& from_frame, const Transf
 void Warp::call(const Instruction& i, const CallSite& site, const FunctionCode& callee,
                 std::uint32_t mask) {
     const std::uint32_t base = (frame->local_base + frame->code->local_bytes + 15) / 16 * 16;
-    if (frame->depth >= kMaxDepth || base + std::uint64_t{callee.local_bytes} > kMaxLocalBytes ||
+    if (frame->depth >= kMaxCallDepth ||
+        base + std::uint64_t{callee.local_bytes} > kMaxLocalBytes ||
         frame_bytes_ + callee.register_bytes > kMaxFrameBytes) {
         fault(FaultKind::StackOverflow, i, static_cast<unsigned>(__builtin_ctz(mask)),
               "call of '" + callee.name + "' at depth " + std::to_string(frame->depth + 1) +

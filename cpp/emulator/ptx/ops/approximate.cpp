@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA {
+namespace cudamod::emulator::ptx::ops {
 namespace {
 
 template <class F, bool Z>
@@ -123,4 +123,4 @@ Handler select_approximate(const Form& form) {
     return form.is("tanh") ? called<Tanh>(form) : nullptr;
 }
 
-} // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+} // namespace cudamod::emulator::ptx::ops

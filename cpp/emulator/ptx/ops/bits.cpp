@@ -3,7 +3,7 @@
 
 #include <bit>
 
-namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA {
+namespace cudamod::emulator::ptx::ops {
 namespace {
 
 using std::int32_t, std::uint32_t, std::uint64_t;
@@ -204,4 +204,4 @@ Handler select_bits(const Form& form) {
     return nullptr;
 }
 
-} // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+} // namespace cudamod::emulator::ptx::ops

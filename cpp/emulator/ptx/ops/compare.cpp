@@ -4,7 +4,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA {
+namespace cudamod::emulator::ptx::ops {
 namespace {
 
 using std::uint32_t;
@@ -156,4 +156,4 @@ Handler select_compare(const Form& form) {
     });
 }
 
-} // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+} // namespace cudamod::emulator::ptx::ops

@@ -4,7 +4,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA {
+namespace cudamod::emulator::ptx::ops {
 namespace {
 
 template <class F>
@@ -201,11 +201,11 @@ bool allowed(const Form& form, Type to, Type from) {
 Handler select_convert(const Form& form) {
     if (form.has("pack") || form.has("relu") || form.has("satfinite") || is_packed(form.type()) ||
         is_packed(form.types[1]) || form.type() == Type::TF32) {
-        return baseline::select_packed_convert(form);
+        return select_packed_convert(form);
     }
     const Type to = form.types[0], from = form.types[1];
     if (!allowed(form, to, from)) return nullptr;
-    if (is_small_float(to) || is_small_float(from)) return baseline::select_small_convert(form);
+    if (is_small_float(to) || is_small_float(from)) return select_small_convert(form);
     return for_number(to, [&]<class D>() {
         return for_number(from, [&]<class S>() -> Handler {
             if constexpr (std::is_integral_v<D> && std::is_integral_v<S>)
@@ -221,4 +221,4 @@ Handler select_convert(const Form& form) {
     });
 }
 
-} // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+} // namespace cudamod::emulator::ptx::ops

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA {
+namespace cudamod::emulator::ptx::ops {
 namespace {
 
 using std::uint16_t, std::uint32_t, std::uint64_t;
@@ -329,4 +329,4 @@ uint32_t convert_settings(const Form& form) {
            flags << 24;
 }
 
-} // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+} // namespace cudamod::emulator::ptx::ops

@@ -4,7 +4,7 @@
 /// when the flag is clear.
 #include "emulator/ptx/ops/lanes.h"
 
-namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA {
+namespace cudamod::emulator::ptx::ops {
 namespace {
 
 /// x + y + carry-in with the carry out of it.
@@ -98,4 +98,4 @@ Handler select_extended(const Form& form) {
                                      : of_width<std::uint64_t>(form);
 }
 
-} // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+} // namespace cudamod::emulator::ptx::ops

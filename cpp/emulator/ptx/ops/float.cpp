@@ -1,7 +1,7 @@
 /// IEEE single and double precision.
 #include "emulator/ptx/ops/floats.h"
 
-namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA {
+namespace cudamod::emulator::ptx::ops {
 namespace {
 
 /// a * b + c in single precision with one rounding, in the current rounding mode.
@@ -26,11 +26,11 @@ CUDAMOD_INLINE float fused_nearest(float a, float b, float c) {
 template <class T, bool Ftz, bool Sat>
 struct Shape {
     CUDAMOD_INLINE static T in(T x) {
-        if constexpr (sizeof(T) == 4) return CUDAMOD_PTX_ISA::in<Ftz>(x);
+        if constexpr (sizeof(T) == 4) return ops::in<Ftz>(x);
         return x;
     }
     CUDAMOD_INLINE static T out(T x) {
-        if constexpr (sizeof(T) == 4) return CUDAMOD_PTX_ISA::out<Ftz, Sat>(x);
+        if constexpr (sizeof(T) == 4) return ops::out<Ftz, Sat>(x);
         return x;
     }
     /// The result of two operands.
@@ -248,4 +248,4 @@ Handler select_float(const Form& form) {
     return arithmetic<double, false, false>(form);
 }
 
-} // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+} // namespace cudamod::emulator::ptx::ops

@@ -6,7 +6,7 @@
 #include <bit>
 #include <cfenv>
 
-namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA {
+namespace cudamod::emulator::ptx::ops {
 
 enum class Rounding : std::uint8_t { Nearest, Zero, Down, Up, NearestAway };
 
@@ -210,4 +210,4 @@ CUDAMOD_INLINE std::uint16_t to_bfloat(double x, Rounding rounding = Rounding::N
 }
 
 } // namespace
-} // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+} // namespace cudamod::emulator::ptx::ops

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA {
+namespace cudamod::emulator::ptx::ops {
 
 namespace {
 
@@ -273,4 +273,4 @@ Handler select_half(const Form& form) {
     return is_pair(type) ? handler_of<false, true>(form) : handler_of<false, false>(form);
 }
 
-} // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+} // namespace cudamod::emulator::ptx::ops

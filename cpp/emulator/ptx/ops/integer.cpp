@@ -4,7 +4,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA {
+namespace cudamod::emulator::ptx::ops {
 namespace {
 
 template <class T>
@@ -306,7 +306,7 @@ Handler multiply24(const Form& form) {
 Handler select_integer(const Form& form) {
     const Type type = form.type();
     if (form.has("cc") || form.is("addc") || form.is("subc") || form.is("madc"))
-        return baseline::select_extended(form);
+        return select_extended(form);
     if (form.is("mul24") || form.is("mad24")) return multiply24(form);
     if (form.is("mul") || form.is("mad")) return multiply(form);
     if (is_packed(type)) {
@@ -326,7 +326,7 @@ Handler select_integer(const Form& form) {
         return form.has("relu") ? relu_of<Min<std::int32_t>>() : binary_of<Min>(type);
     if (form.is("max"))
         return form.has("relu") ? relu_of<Max<std::int32_t>>() : binary_of<Max>(type);
-    return baseline::select_bits(form);
+    return select_bits(form);
 }
 
-} // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+} // namespace cudamod::emulator::ptx::ops

@@ -1,16 +1,8 @@
 /// Loops over lanes, from which instruction families build their handlers.
-///
-/// The families that gain from it are compiled twice on x86-64, for the baseline and for AVX2 with
-/// FMA, each into its own namespace. Nothing with external linkage may therefore be defined inline
-/// here, except what is always inlined.
 #pragma once
 
 #include "emulator/ptx/form.h"
 #include "emulator/ptx/warp.h"
-
-#ifndef CUDAMOD_PTX_ISA
-#define CUDAMOD_PTX_ISA baseline
-#endif
 
 #if defined(__clang__)
 #define CUDAMOD_LANES _Pragma("clang loop vectorize(assume_safety)")
@@ -23,16 +15,7 @@
 // cost space.
 #define CUDAMOD_HANDLER [[gnu::noinline]]
 
-// Families that are compiled once.
-namespace cudamod::emulator::ptx::baseline {
-Handler select_extended(const Form& form);
-Handler select_bits(const Form& form);
-Handler select_half(const Form& form);
-std::uint32_t half_settings(const Form& form);
-Handler select_approximate(const Form& form);
-} // namespace cudamod::emulator::ptx::baseline
-
-namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA {
+namespace cudamod::emulator::ptx::ops {
 
 // Handlers of the families; null when the form's combination does not exist.
 Handler select_integer(const Form& form);
@@ -40,6 +23,11 @@ Handler select_logic(const Form& form);
 Handler select_float(const Form& form);
 Handler select_compare(const Form& form);
 Handler select_convert(const Form& form);
+Handler select_extended(const Form& form);
+Handler select_bits(const Form& form);
+Handler select_half(const Form& form);
+std::uint32_t half_settings(const Form& form);
+Handler select_approximate(const Form& form);
 
 namespace {
 
@@ -155,4 +143,4 @@ Handler for_bits(Type type, F make) {
 }
 
 } // namespace
-} // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+} // namespace cudamod::emulator::ptx::ops

@@ -1,7 +1,7 @@
 /// Logic, shifts and byte permutation.
 #include "emulator/ptx/ops/lanes.h"
 
-namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA {
+namespace cudamod::emulator::ptx::ops {
 namespace {
 
 using std::uint32_t, std::uint64_t;
@@ -185,4 +185,4 @@ Handler select_logic(const Form& form) {
     return form.is("prmt") ? permute(form) : nullptr;
 }
 
-} // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+} // namespace cudamod::emulator::ptx::ops

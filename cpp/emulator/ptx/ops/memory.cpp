@@ -9,7 +9,7 @@
 
 #include <cstring>
 
-namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA {
+namespace cudamod::emulator::ptx::ops {
 
 Handler select_load(unsigned bytes, unsigned vector, Where where);
 Handler select_store(unsigned bytes, unsigned vector, Where where);
@@ -291,4 +291,4 @@ void add_immediate(Warp& w, const Instruction& i, uint32_t mask) {
         d[l] = (mask >> l & 1) != 0 ? a[l] + b : d[l];
 }
 
-} // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+} // namespace cudamod::emulator::ptx::ops

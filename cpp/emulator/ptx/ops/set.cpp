@@ -1,9 +1,9 @@
-/// This instruction set's handlers, gathered.
+/// The families' handlers, gathered.
 #include "emulator/ptx/instruction_set.h"
 #include "emulator/ptx/ops/convert.h"
 #include "emulator/ptx/ops/lanes.h"
 
-namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA {
+namespace cudamod::emulator::ptx::ops {
 
 Handler select_load(unsigned bytes, unsigned vector, Where where);
 Handler select_store(unsigned bytes, unsigned vector, Where where);
@@ -22,9 +22,9 @@ Handler arithmetic(const Form& form) {
     case Family::Float:
         return select_float(form);
     case Family::Half:
-        return baseline::select_half(form);
+        return select_half(form);
     case Family::Approximate:
-        return baseline::select_approximate(form);
+        return select_approximate(form);
     case Family::Compare:
         return select_compare(form);
     case Family::Convert:
@@ -35,16 +35,22 @@ Handler arithmetic(const Form& form) {
 }
 
 std::uint32_t settings(const Form& form) {
-    if (form.row->family == Family::Convert) return baseline::convert_settings(form);
-    if (form.row->family == Family::Half) return baseline::half_settings(form);
+    if (form.row->family == Family::Convert) return convert_settings(form);
+    if (form.row->family == Family::Half) return half_settings(form);
     return 0;
 }
 
+constexpr InstructionSet kInstructionSet{&arithmetic,   &settings,         &select_load,
+                                         &select_store, &select_parameter, &select_resize,
+                                         &add_immediate};
+
 } // namespace
+} // namespace cudamod::emulator::ptx::ops
 
-extern const InstructionSet kInstructionSet;
-const InstructionSet kInstructionSet{&arithmetic,   &settings,         &select_load,
-                                     &select_store, &select_parameter, &select_resize,
-                                     &add_immediate};
+namespace cudamod::emulator::ptx {
 
-} // namespace cudamod::emulator::ptx::CUDAMOD_PTX_ISA
+const InstructionSet& instruction_set() {
+    return ops::kInstructionSet;
+}
+
+} // namespace cudamod::emulator::ptx
