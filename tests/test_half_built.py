@@ -28,10 +28,20 @@ MADE_ELSEWHERE = [
     cudamod.ObjectCode,
     cudamod.Prepared,
     cudamod.Stream,
+    cudamod.TensorMap,
 ]
 NATIVE = [kind for kind in MADE_ELSEWHERE if kind is not cudamod.ObjectCode]
 NATIVE += [Device, LaunchConfig, cudamod.LaunchSequence]
-MADE_BY_CALL = [Device, EventOptions, LaunchConfig, cudamod.LaunchSequence, StreamOptions]
+MADE_BY_CALL = [
+    Device,
+    EventOptions,
+    LaunchConfig,
+    StreamOptions,
+    cudamod.LaunchSequence,
+    cudamod.AccessPolicyWindow,
+    cudamod.LaunchCompletionEvent,
+    cudamod.ProgrammaticEvent,
+]
 EXCEPTIONS = [
     value
     for value in vars(cudamod).values()

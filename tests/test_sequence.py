@@ -209,6 +209,22 @@ def test_attributes_that_a_graph_lacks(
     assert mode(sequence) == "launches"
 
 
+def test_attributes_that_a_graph_has(
+    device: Device, step: Kernel, stream: Stream, counter: Buffer
+) -> None:
+    config = LaunchConfig(grid=1, block=1, priority=0, is_cooperative=True)
+    launches = [step.bind(config, stream).prepare(counter, *values) for values in STEPS]
+    sequence = LaunchSequence(launches)
+    assert mode(sequence) == "graph"
+    sequence()
+    launches[1].set_arg(2, 9)
+    sequence()
+    changed = [STEPS[0], (STEPS[1][0], 9), STEPS[2]]
+    assert word(counter, stream) == expected(STEPS + changed)
+    launches[0]()
+    assert word(counter, stream) == expected([*STEPS, *changed, STEPS[0]])
+
+
 def test_clusters_and_cooperative_launches(device: Device, stream: Stream) -> None:
     kernel = ObjectCode.from_ptx(empty("nothing")).get_kernel("nothing")
     configs = [LaunchConfig(grid=2, block=32, is_cooperative=True)]

@@ -38,9 +38,18 @@ CUDA_KERNEL_NODE_PARAMS parameters_of(const SequenceLaunch& launch, void** point
 /// Whether a kernel node can have the attribute: those that concern the launches around it are a
 /// graph's edges instead.
 bool fits_node(CUlaunchAttributeID id) {
-    return id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
-           id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT &&
-           id != CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT;
+    switch (static_cast<int>(id)) {
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+        return true;
+    default:
+        return false; // newer ones too: their launches keep them for certain
+    }
 }
 
 bool fits_graph(const std::vector<SequenceLaunch>& launches) {

@@ -59,6 +59,14 @@ PreparedArguments::Owner owner_of(PyObject* value) {
     return owner;
 }
 
+/// The driver call with the configuration that is filled already. The driver may write into
+/// attributes, so those are copied for each call.
+CUresult call_driver(const PreparedLaunch& launch, void** pointers) noexcept {
+    if (launch.native.numAttrs) [[unlikely]]
+        return launch::call(*launch.config, *launch.box, launch.kernel->raw(), pointers);
+    return launch::call(launch.native, *launch.box, launch.kernel->raw(), pointers);
+}
+
 PyObject* call(PyObject* self, PyObject* const*, std::size_t nargsf, PyObject* names) {
     PreparedLaunch& launch = launch_of(self);
     if (PyVectorcall_NARGS(nargsf) || (names && PyTuple_GET_SIZE(names))) [[unlikely]] {
@@ -78,13 +86,12 @@ PyObject* call(PyObject* self, PyObject* const*, std::size_t nargsf, PyObject* n
         if (!keep_in_capture(launch.parts())) return nullptr;
     CUresult status;
     void** pointers = launch.pointers();
-    CUkernel kernel = launch.kernel->raw();
     if (launch.gil == GilManner::Hold) {
-        status = launch::call(launch.native.config, *launch.box, kernel, pointers);
+        status = call_driver(launch, pointers);
     } else {
         ++arguments->users;
         PyThreadState* state = PyEval_SaveThread();
-        status = launch::call(launch.native.config, *launch.box, kernel, pointers);
+        status = call_driver(launch, pointers);
         take_gil(state);
         release(arguments);
     }
@@ -311,7 +318,9 @@ nb::object make_prepared(std::shared_ptr<const launch::Kernel> kernel,
                                            converted.release(),
                                            0,
                                            {}};
-    native->copy_to(prepared->launch.native, box->raw);
+    launch::Config::Native filled;
+    native->copy_to(filled, box->raw);
+    prepared->launch.native = filled.config;
     PyObject_GC_Track(prepared);
     return nb::steal(reinterpret_cast<PyObject*>(prepared));
 }

@@ -43,7 +43,7 @@ struct PreparedLaunch {
     GilManner gil;
     PreparedArguments* arguments; // null once the garbage collector took it apart
     std::uint64_t version = 0;    // changes with every argument
-    launch::Config::Native native;
+    CUlaunchConfig native;        // the whole configuration, unless it has attributes
 
     LaunchParts parts() const { return {*kernel, *layout, *config, *box, gil, stream->handle}; }
     void** pointers() const {
