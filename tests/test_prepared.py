@@ -32,7 +32,7 @@ def counter(device: Device, stream: Stream) -> Buffer:
     return buffer
 
 
-@pytest.mark.parametrize("gil", ["release", "hold"])
+@pytest.mark.parametrize("gil", ["release", "auto", "hold"])
 def test_a_prepared_launch_repeats(step: Kernel, stream: Stream, counter: Buffer, gil: Any) -> None:
     prepared = step.bind(ONE, stream, gil=gil).prepare(counter, 1, 5)
     for _ in range(3):
@@ -239,7 +239,7 @@ def test_errors_name_the_kernel(device: Device, step: Kernel, stream: Stream) ->
         prepared()
 
 
-@pytest.mark.parametrize("gil", ["release", "hold"])
+@pytest.mark.parametrize("gil", ["release", "auto", "hold"])
 def test_threads_launch_and_change(device: Device, stream: Stream, gil: Any) -> None:
     """No launch sees half of a change: both words of the struct are always equal."""
     kernel = ObjectCode.from_ptx(storing(["bytes[64]"])).get_kernel("store")
@@ -292,3 +292,32 @@ def test_a_capture_keeps_the_library(device: Device, stream: Stream, counter: Bu
     cudamod.handles.reclaim()
     graph.launch(stream)
     assert word(counter, stream) == 5
+
+
+def test_a_launcher_on_current_has_no_stream_to_prepare_for(step: Kernel, counter: Buffer) -> None:
+    with pytest.raises(ValueError, match=r"CURRENT: give it one with on\(\)"):
+        step.bind(ONE, cudamod.CURRENT).prepare(counter, 1, 5)
+
+
+def test_hooks_see_prepared_launches(step: Kernel, stream: Stream, counter: Buffer) -> None:
+    seen: list[Any] = []
+    prepared = step.bind(ONE, stream, metadata="mine").prepare(counter, 1, 5)
+    with cudamod.launch_hooks.add(
+        enter=lambda info: seen.append((info.kernel, info.arguments, info.metadata))
+    ):
+        prepared()
+        cudamod.LaunchSequence([prepared])()  # as a graph it is no launch of its own
+        stream.begin_capture()
+        prepared()
+        stream.end_capture()
+    prepared()
+    assert seen == [(step, (counter, 1, 5), "mine")] * 2
+    assert word(counter, stream) == 15
+
+
+def test_a_hook_may_change_a_prepared_launch(step: Kernel, stream: Stream, counter: Buffer) -> None:
+    prepared = step.bind(ONE, stream).prepare(counter, 1, 5)
+    with cudamod.launch_hooks.add(enter=lambda info: prepared.set_arg(2, 100)):
+        prepared()  # with the arguments that the hook was told of
+    prepared()
+    assert word(counter, stream) == 105

@@ -90,7 +90,7 @@ def test_a_diamond(device: Device, step: Kernel, stream: Stream) -> None:
     assert (word(left, stream), word(right, stream)) == (2105, 3)
 
 
-@pytest.mark.parametrize("gil", ["release", "hold"])
+@pytest.mark.parametrize("gil", ["release", "auto", "hold"])
 def test_changed_arguments_are_patched(
     step: Kernel, stream: Stream, counter: Buffer, gil: Any
 ) -> None:

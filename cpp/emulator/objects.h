@@ -17,6 +17,7 @@ struct UserObject;
 struct Graph;
 struct GraphNode;
 struct GraphExec;
+struct Link;
 
 /// The live objects of the whole driver. Guarded by the driver's lock.
 struct Objects {
@@ -29,9 +30,10 @@ struct Objects {
     HandleTable<CUfunction, Function> functions{6};
     HandleTable<CUmodule, Module> modules{7};
     HandleTable<CUuserObject, UserObject> user_objects{8};
-    HandleTable<CUgraph, Graph> graphs{12};
-    HandleTable<CUgraphNode, GraphNode> graph_nodes{13};
-    HandleTable<CUgraphExec, GraphExec> graph_execs{14};
+    HandleTable<CUgraph, Graph> graphs{13};
+    HandleTable<CUgraphNode, GraphNode> graph_nodes{14};
+    HandleTable<CUgraphExec, GraphExec> graph_execs{15};
+    HandleTable<CUlinkState, Link> links{12};
 };
 
 Objects& objects();

@@ -4,8 +4,11 @@
 ^cudamod\._core\.__prefix__$:
     import os
     \from collections.abc import Callable, Mapping, Sequence
-    \from typing import Any, Literal, NamedTuple, SupportsIndex
+    \from typing import Any, Literal, NamedTuple, SupportsIndex, TypeVar
     \from cudamod.launch_attributes import AccessPolicyWindow, LaunchCompletionEvent, ProgrammaticEvent
+
+    _Pool = TypeVar("_Pool", bound="MemoryPool")
+    _Plain = TypeVar("_Plain", bound="PlainMemory")
 
 ^cudamod\._core\.ComputeCapability$:
     class ComputeCapability(NamedTuple):
@@ -97,7 +100,7 @@
 
 ^cudamod\._core\.Prepared\.gil$:
     @property
-    def gil(self) -> Literal["release", "hold"]: ...
+    def gil(self) -> Literal["release", "auto", "hold"]: ...
 
 ^cudamod\._core\.Prepared\.arguments$:
     @property
@@ -110,7 +113,7 @@
         after: Mapping[int, Sequence[int]] | None = None,
         *,
         stream: Any = None,
-        gil: Literal["release", "hold"] | None = None,
+        gil: Literal["release", "auto", "hold"] | None = None,
     ) -> LaunchSequence: ...
 
 ^cudamod\._core\.LaunchSequence\.__repr__$:
@@ -139,7 +142,7 @@
 
 ^cudamod\._core\.LaunchSequence\.gil$:
     @property
-    def gil(self) -> Literal["release", "hold"]: ...
+    def gil(self) -> Literal["release", "auto", "hold"]: ...
 
 ^cudamod\._core\.Launcher\.kernel$:
     @property
@@ -153,9 +156,22 @@
     @property
     def stream(self) -> Any: ...
 
+^cudamod\._core\.Launcher\.metadata$:
+    @property
+    def metadata(self) -> Any: ...
+
 ^cudamod\._core\.Launcher\.gil$:
     @property
-    def gil(self) -> Literal["release", "hold"]: ...
+    def gil(self) -> Literal["release", "auto", "hold"]: ...
+
+^cudamod\._core\.Kernel\.__getitem__$:
+    def __getitem__(self, key: tuple[Any, ...], /) -> Launcher:
+        """The launcher of kernel[grid, block, stream, shmem_size], remembered by its key."""
+
+^cudamod\._core\.CURRENT$:
+    CURRENT: CurrentStream
+
+^cudamod\._core\.CurrentStream\.(__repr__|__reduce__)$:
 
 ^cudamod\._core\.Launcher\.signature$:
     @property
@@ -170,3 +186,5 @@
 ^cudamod\._core\.time_driver_call$:
     def time_driver_call(launcher: Launcher, launches: int, /, *arguments: Any) -> float:
         \doc
+
+^cudamod\._core\.MemoryOwner\.__del__$:

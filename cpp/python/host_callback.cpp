@@ -41,11 +41,10 @@ std::vector<Callback*>& finished() {
 }
 
 void finish(Callback* callback) noexcept {
-    handles::finished();
     try {
         std::lock_guard lock(finished_mutex());
         finished().push_back(callback);
-        handles::reports_pending.store(true, std::memory_order_relaxed);
+        handles::attention.fetch_or(handles::kReportsPending, std::memory_order_relaxed);
     } catch (...) {
         // Out of memory: the function stays.
     }

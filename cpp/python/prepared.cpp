@@ -3,8 +3,8 @@
 #include "python/bindings.h"
 
 #include "python/error.h"
+#include "python/gil.h"
 #include "python/kernel.h"
-#include "python/launcher.h"
 
 #include <algorithm>
 #include <cstring>
@@ -30,24 +30,48 @@ void release(PreparedArguments* arguments) noexcept {
     if (--arguments->users == 0) delete arguments;
 }
 
+PreparedLaunch::PreparedLaunch(std::shared_ptr<const launch::Kernel> kernel_,
+                               std::shared_ptr<const launch::Layout> layout_, nb::object config,
+                               nb::object stream, nb::object metadata_, GilManner gil,
+                               handles::StreamHandle handle_, PreparedArguments* arguments_)
+    : kernel(std::move(kernel_)), layout(std::move(layout_)), config_object(std::move(config)),
+      stream_object(std::move(stream)), metadata(std::move(metadata_)), handle(std::move(handle_)),
+      arguments(arguments_),
+      source{kernel, config_object.ptr(), stream_object.ptr(), metadata.ptr()},
+      parts{*kernel,
+            *layout,
+            *instance<LaunchConfig>(config_object.ptr()),
+            handles::box_of<handles::StreamBox>(handle),
+            instance<Stream>(stream_object.ptr())->handle,
+            source,
+            queue_for(gil, handles::box_of<handles::StreamBox>(handle)),
+            gil} {
+    launch::Config::Native filled;
+    parts.config.copy_to(filled, parts.stream.raw);
+    native = filled.config;
+}
+
 namespace {
 
 struct Prepared {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject* weak_references;
-    PreparedLaunch launch;
+    alignas(PreparedLaunch) std::byte launch[sizeof(PreparedLaunch)]; // it has no standard layout
 };
 
 PyTypeObject* prepared_type = nullptr;
 
 PreparedLaunch& launch_of(PyObject* self) {
-    return reinterpret_cast<Prepared*>(self)->launch;
+    return *std::launder(
+        reinterpret_cast<PreparedLaunch*>(reinterpret_cast<Prepared*>(self)->launch));
 }
 
 PyObject* unusable(const PreparedLaunch& launch, const char* why) {
     PyErr_Format(PyExc_RuntimeError, "kernel '%s': %s", launch.kernel->name().c_str(), why);
     return nullptr;
 }
+
+constexpr const char* kCollected = "the Prepared has been garbage collected";
 
 /// What the argument's memory depends on.
 PreparedArguments::Owner owner_of(PyObject* value) {
@@ -61,11 +85,17 @@ PreparedArguments::Owner owner_of(PyObject* value) {
 
 /// The driver call with the configuration that is filled already. The driver may write into
 /// attributes, so those are copied for each call.
-CUresult call_driver(const PreparedLaunch& launch, void** pointers) noexcept {
-    if (launch.native.numAttrs) [[unlikely]]
-        return launch::call(*launch.config, *launch.box, launch.kernel->raw(), pointers);
-    return launch::call(launch.native, *launch.box, launch.kernel->raw(), pointers);
-}
+struct CallPrepared {
+    const CUlaunchConfig& native;
+
+    CUresult operator()(const LaunchParts& parts, void** pointers) const {
+        return CallDriver::in_manner(parts, [&] {
+            return native.numAttrs
+                       ? launch::call(parts.config, parts.stream, parts.kernel.raw(), pointers)
+                       : launch::call(native, parts.stream, parts.kernel.raw(), pointers);
+        });
+    }
+};
 
 PyObject* call(PyObject* self, PyObject* const*, std::size_t nargsf, PyObject* names) {
     PreparedLaunch& launch = launch_of(self);
@@ -75,29 +105,14 @@ PyObject* call(PyObject* self, PyObject* const*, std::size_t nargsf, PyObject* n
                      launch.kernel->name().c_str());
         return nullptr;
     }
-    if (!reports_delivered()) [[unlikely]]
-        return nullptr;
-    if (!launch.stream->handle) [[unlikely]]
+    if (!launch.parts.open) [[unlikely]]
         return unusable(launch, "Stream has been closed");
-    PreparedArguments* arguments = launch.arguments;
-    if (!arguments) [[unlikely]]
-        return unusable(launch, "the prepared launch was taken apart by the garbage collector");
-    if (launch::is_capturing(launch.box->raw)) [[unlikely]]
-        if (!keep_in_capture(launch.parts())) return nullptr;
-    CUresult status;
-    void** pointers = launch.pointers();
-    if (launch.gil == GilManner::Hold) {
-        status = call_driver(launch, pointers);
-    } else {
-        ++arguments->users;
-        PyThreadState* state = PyEval_SaveThread();
-        status = call_driver(launch, pointers);
-        take_gil(state);
-        release(arguments);
-    }
-    if (status != CUDA_SUCCESS) [[unlikely]]
-        return launch_failed(status, launch.parts());
-    Py_RETURN_NONE;
+    if (handles::attention.load(std::memory_order_relaxed)) [[unlikely]]
+        return launch_prepared(launch, launch.parts);
+    ArgumentsInUse arguments(launch);
+    if (!arguments.get()) [[unlikely]]
+        return unusable(launch, kCollected);
+    return launch_packed(launch.parts, arguments.pointers(), CallPrepared{launch.native});
 }
 
 bool position(PyObject* index, const PreparedLaunch& launch, std::size_t& result) {
@@ -110,6 +125,23 @@ bool position(PyObject* index, const PreparedLaunch& launch, std::size_t& result
         return false;
     }
     result = static_cast<std::size_t>(value);
+    return true;
+}
+
+/// Commits a converted argument and gives the old owner back in `owner`. False when there is
+/// nothing left to change.
+bool change(PreparedLaunch& launch, std::size_t index, const std::byte* cell, std::size_t bytes,
+            PreparedArguments::Owner& owner) {
+    nb::ft_lock_guard lock(launch.mutex);
+    if (!launch.arguments) return false;
+    if (launch.arguments->users > 1) {
+        auto* copy = new PreparedArguments(*launch.arguments, *launch.layout);
+        release(launch.arguments);
+        launch.arguments = copy;
+    }
+    std::memcpy(launch.arguments->pointers[index], cell, bytes);
+    std::swap(launch.arguments->owners[index], owner);
+    ++launch.version;
     return true;
 }
 
@@ -130,20 +162,11 @@ PyObject* set_arg(PyObject* self, PyObject* const* given, Py_ssize_t count) {
         std::unique_ptr<std::byte[]> large;
         if (bytes > sizeof small) large.reset(new std::byte[bytes]);
         std::byte* cell = large ? large.get() : small;
-        ArgumentSite site{launch.kernel->name(), index, launch.box->device};
+        ArgumentSite site{launch.kernel->name(), index, launch.box().device};
         if (!convert(given[1], parameter, cell, site)) return nullptr;
-        if (site.ran_python && !still_open(launch.parts(), given + 1, 1)) return nullptr;
-        if (!launch.arguments)
-            return unusable(launch, "the prepared launch was taken apart by the garbage collector");
+        if (site.something_closed() && !still_open(launch.parts, given + 1, 1)) return nullptr;
         PreparedArguments::Owner owner = owner_of(given[1]);
-        if (launch.arguments->users > 1) {
-            auto* copy = new PreparedArguments(*launch.arguments, *launch.layout);
-            release(launch.arguments);
-            launch.arguments = copy;
-        }
-        std::memcpy(launch.arguments->pointers[index], cell, bytes);
-        std::swap(launch.arguments->owners[index], owner);
-        ++launch.version;
+        if (!change(launch, index, cell, bytes, owner)) return unusable(launch, kCollected);
         Py_RETURN_NONE; // the old owner ends here, which may run Python
     } catch (...) {
         set_python_error();
@@ -156,6 +179,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
     const PreparedLaunch& launch = launch_of(self);
     Py_VISIT(launch.config_object.ptr());
     Py_VISIT(launch.stream_object.ptr());
+    Py_VISIT(launch.metadata.ptr());
     // A copy that a call in progress reads is the call's.
     if (!launch.arguments || launch.arguments->users > 1) return 0;
     for (const PreparedArguments::Owner& owner : launch.arguments->owners) {
@@ -166,8 +190,9 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
 }
 
 int clear(PyObject* self) {
-    if (PreparedArguments* arguments = std::exchange(launch_of(self).arguments, nullptr))
-        release(arguments);
+    PreparedLaunch& launch = launch_of(self);
+    if (PreparedArguments* arguments = std::exchange(launch.arguments, nullptr)) release(arguments);
+    nb::object metadata = std::move(launch.metadata);
     return 0;
 }
 
@@ -176,7 +201,7 @@ void deallocate(PyObject* self) {
     auto* prepared = reinterpret_cast<Prepared*>(self);
     if (prepared->weak_references) PyObject_ClearWeakRefs(self);
     clear(self);
-    prepared->launch.~PreparedLaunch();
+    launch_of(self).~PreparedLaunch();
     PyTypeObject* type = Py_TYPE(self);
     PyObject_GC_Del(self);
     Py_DECREF(type);
@@ -198,7 +223,8 @@ PyObject* get_kernel(PyObject* self, void*) {
 }
 
 PyObject* get_arguments(PyObject* self, void*) {
-    const PreparedArguments* arguments = launch_of(self).arguments;
+    ArgumentsInUse in_use(launch_of(self));
+    const PreparedArguments* arguments = in_use.get();
     std::size_t count = arguments ? arguments->owners.size() : 0;
     PyObject* all = PyTuple_New(static_cast<Py_ssize_t>(count));
     for (std::size_t i = 0; all && i < count; ++i) {
@@ -215,7 +241,7 @@ PyObject* get_stream(PyObject* self, void*) {
     return nb::object(launch_of(self).stream_object).release().ptr();
 }
 PyObject* get_gil(PyObject* self, void*) {
-    return PyUnicode_FromString(name_of(launch_of(self).gil));
+    return PyUnicode_FromString(name_of(launch_of(self).parts.gil));
 }
 
 PyObject* repr(PyObject* self) {
@@ -279,50 +305,43 @@ PyType_Spec spec = {"cudamod._core.Prepared", sizeof(Prepared), 0,
 
 nb::object make_prepared(std::shared_ptr<const launch::Kernel> kernel,
                          std::shared_ptr<const launch::Layout> layout, nb::object config,
-                         nb::object stream, GilManner gil, PyObject* const* arguments,
-                         std::size_t count) {
+                         nb::object stream, GilManner gil, nb::object metadata,
+                         PyObject* const* arguments, std::size_t count) {
     begin_public_call();
-    const LaunchConfig* native = instance<LaunchConfig>(config.ptr());
-    const Stream* on_stream = instance<Stream>(stream.ptr());
-    handles::StreamHandle handle = open_handle(*on_stream);
-    const handles::StreamBox* box = &handles::box_of<handles::StreamBox>(handle);
+    handles::StreamHandle handle = open_handle(*instance<Stream>(stream.ptr()));
     if (count != layout->parameters.size()) {
         wrong_count(*kernel, layout->parameters.size(), count);
         throw nb::python_error();
     }
     auto converted = std::make_unique<PreparedArguments>(*layout);
-    ArgumentSite site{kernel->name(), 0, box->device};
-    for (std::size_t i = 0; i < count; ++i) {
-        site.index = i;
-        if (!convert(arguments[i], layout->parameters[i],
-                     static_cast<std::byte*>(converted->pointers[i]), site))
-            throw nb::python_error();
-    }
-    if (!still_open({*kernel, *layout, *native, *box, gil, on_stream->handle}, arguments, count))
+    ArgumentSite site{kernel->name(), 0, handles::box_of<handles::StreamBox>(handle).device};
+    if (!pack(*layout, arguments, count, converted->cells.get(), converted->pointers.data(), site))
         throw nb::python_error();
-    for (std::size_t i = 0; i < count; ++i)
-        converted->owners[i] = owner_of(arguments[i]);
     auto* prepared = PyObject_GC_New(Prepared, prepared_type);
     if (!prepared) throw nb::python_error();
     prepared->vectorcall = call;
     prepared->weak_references = nullptr;
-    new (&prepared->launch) PreparedLaunch{std::move(kernel),
-                                           std::move(layout),
-                                           std::move(config),
-                                           std::move(stream),
-                                           native,
-                                           on_stream,
-                                           std::move(handle),
-                                           box,
-                                           gil,
-                                           converted.release(),
-                                           0,
-                                           {}};
-    launch::Config::Native filled;
-    native->copy_to(filled, box->raw);
-    prepared->launch.native = filled.config;
+    new (&prepared->launch)
+        PreparedLaunch(std::move(kernel), std::move(layout), std::move(config), std::move(stream),
+                       std::move(metadata), gil, std::move(handle), converted.release());
     PyObject_GC_Track(prepared);
-    return nb::steal(reinterpret_cast<PyObject*>(prepared));
+    nb::object made = nb::steal(reinterpret_cast<PyObject*>(prepared));
+    PreparedLaunch& launch = launch_of(made.ptr());
+    if (!still_open(launch.parts, arguments, count)) throw nb::python_error();
+    for (std::size_t i = 0; i < count; ++i)
+        launch.arguments->owners[i] = owner_of(arguments[i]);
+    return made;
+}
+
+PyObject* launch_prepared(const PreparedLaunch& launch, const LaunchParts& parts) {
+    ArgumentsInUse arguments(launch);
+    if (!arguments.get()) return unusable(launch, kCollected);
+    if (!handles::attention.load(std::memory_order_relaxed))
+        return launch_packed(parts, arguments.pointers());
+    std::vector<PyObject*> values;
+    for (const PreparedArguments::Owner& owner : arguments.get()->owners)
+        values.push_back(owner.value.ptr());
+    return launch_packed_attentively(parts, values.data(), values.size(), arguments.pointers());
 }
 
 PreparedLaunch* prepared_launch(PyObject* object) {

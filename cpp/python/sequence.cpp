@@ -10,6 +10,7 @@
 #include "python/stream.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -27,7 +28,8 @@ namespace {
 struct Replayed {
     std::vector<nb::object> prepared;      // empty once the garbage collector took it apart
     std::vector<PreparedLaunch*> launches; // inside those
-    std::vector<std::uint64_t> versions;   // of the arguments that the executable has
+    std::vector<std::uint64_t>
+        versions; // of the arguments that the executable has; under its `use`
     std::unique_ptr<const launch::Sequence> sequence;
     nb::object stream_object;
     GilManner gil;
@@ -45,25 +47,6 @@ PyTypeObject* sequence_type = nullptr;
 Replayed& replayed_of(PyObject* self) {
     return reinterpret_cast<LaunchSequence*>(self)->replayed;
 }
-
-/// Arguments that driver calls may read without the interpreter lock.
-class ArgumentsInUse {
-  public:
-    void add(PreparedArguments* arguments) {
-        all_.push_back(arguments);
-        ++arguments->users;
-    }
-    ~ArgumentsInUse() {
-        for (PreparedArguments* arguments : all_)
-            release(arguments);
-    }
-    ArgumentsInUse() = default;
-    ArgumentsInUse(const ArgumentsInUse&) = delete;
-    ArgumentsInUse& operator=(const ArgumentsInUse&) = delete;
-
-  private:
-    std::vector<PreparedArguments*> all_;
-};
 
 /// Lets the interpreter lock go for a scope, unless it is to be held.
 class MaybeReleased {
@@ -93,8 +76,8 @@ std::unique_lock<std::mutex> use(const handles::GraphExecBox& executable) {
     return lock;
 }
 
-launch::SequenceLaunch as_node(const PreparedLaunch& launch) {
-    return {*launch.kernel, *launch.config, launch.arguments ? launch.pointers() : nullptr};
+launch::SequenceLaunch as_node(const PreparedLaunch& launch, void** pointers) {
+    return {*launch.kernel, launch.parts.config, pointers};
 }
 
 std::string name_launch(std::size_t position, const PreparedLaunch& launch) {
@@ -107,7 +90,7 @@ std::string name_launch(std::size_t position, const PreparedLaunch& launch) {
 
 void require_context(const Replayed& replayed, const handles::StreamHandle& stream) {
     const handles::StreamBox& box = handles::box_of<handles::StreamBox>(stream);
-    const handles::StreamBox& first = *replayed.launches[0]->box;
+    const handles::StreamBox& first = replayed.launches[0]->box();
     if (box.context != first.context)
         throw std::invalid_argument("LaunchSequence: the stream is of another context (device " +
                                     std::to_string(box.device) + ") than the launches (device " +
@@ -120,62 +103,57 @@ void replay_one_by_one(Replayed& replayed, const handles::StreamHandle& stream) 
         // A report that is delivered between two launches may run Python.
         if (position >= replayed.launches.size()) raise_taken_apart();
         PreparedLaunch& launch = *replayed.launches[position];
-        if (!launch.arguments) raise_taken_apart();
-        LaunchParts parts{*launch.kernel, *launch.layout, *launch.config, box,
-                          replayed.gil,   stream};
-        if (launch::is_capturing(box.raw) && !keep_in_capture(parts)) throw nb::python_error();
+        const LaunchSource source{launch.kernel, launch.config_object.ptr(), nullptr,
+                                  launch.metadata.ptr()};
+        const LaunchParts parts{
+            *launch.kernel, *launch.layout, launch.parts.config,          box,
+            stream,         source,         queue_for(replayed.gil, box), replayed.gil};
         nb::object keep = replayed.prepared[position];
-        ArgumentsInUse in_use;
-        in_use.add(launch.arguments);
-        CUresult status = CallDriver{}(parts, launch.pointers());
-        if (status != CUDA_SUCCESS) {
-            launch_failed(status, parts);
-            throw nb::python_error();
-        }
+        nb::object done = nb::steal(launch_prepared(launch, parts));
+        if (!done.is_valid()) throw nb::python_error();
     }
 }
 
+/// A launch whose arguments have changed since the executable was given them.
 struct Patch {
     std::size_t position;
-    void** pointers;
-    std::uint64_t version;
+    ArgumentsInUse arguments;
 };
+
+std::vector<Patch> changed(const Replayed& replayed) {
+    std::vector<Patch> patches;
+    for (std::size_t i = 0; i < replayed.launches.size(); ++i) {
+        const PreparedLaunch& launch = *replayed.launches[i];
+        if (launch.version == replayed.versions[i]) continue;
+        patches.push_back({i, ArgumentsInUse(launch)});
+        if (!patches.back().arguments.get()) raise_taken_apart();
+    }
+    return patches;
+}
 
 void replay_graph(Replayed& replayed, const handles::StreamHandle& stream) {
     const handles::StreamBox& box = handles::box_of<handles::StreamBox>(stream);
     handles::GraphExecHandle executable = replayed.sequence->executable();
-    ArgumentsInUse in_use;
-    std::vector<Patch> patches;
+    std::vector<Patch> patches; // outlives the lock: an owner's end may run Python
     CUresult status = CUDA_SUCCESS;
     std::size_t patched = 0;
-    bool launched = false;
     {
         auto lock = use(handles::box_of<handles::GraphExecBox>(executable));
-        // Only now: another thread's replay may just have patched.
-        for (std::size_t i = 0; i < replayed.launches.size(); ++i) {
-            const PreparedLaunch& launch = *replayed.launches[i];
-            if (!launch.arguments) raise_taken_apart();
-            if (launch.version == replayed.versions[i]) continue;
-            patches.push_back({i, launch.pointers(), launch.version});
-            in_use.add(launch.arguments);
-        }
+        patches = changed(replayed); // only now: another thread's replay may just have patched
         MaybeReleased unlocked(replayed.gil);
-        for (; patched < patches.size() && status == CUDA_SUCCESS; ++patched) {
+        for (; patched < patches.size(); ++patched) {
             const Patch& patch = patches[patched];
-            status = replayed.sequence->patch(
-                patch.position, as_node(*replayed.launches[patch.position]), patch.pointers);
+            const PreparedLaunch& launch = *replayed.launches[patch.position];
+            void** pointers = patch.arguments.pointers();
+            status = replayed.sequence->patch(patch.position, as_node(launch, pointers), pointers);
             if (status != CUDA_SUCCESS) break;
+            replayed.versions[patch.position] = patch.arguments.version();
         }
-        if (status == CUDA_SUCCESS) {
-            launched = true;
-            status = replayed.sequence->replay(box);
-        }
+        if (status == CUDA_SUCCESS) status = replayed.sequence->replay(box);
         lock = {}; // before the interpreter lock is waited for
     }
-    for (std::size_t i = 0; i < patched; ++i)
-        replayed.versions[patches[i].position] = patches[i].version;
     if (status == CUDA_SUCCESS) return;
-    if (launched)
+    if (patched == patches.size())
         driver::raise(status, "cuGraphLaunch",
                       "sequence of " + std::to_string(replayed.launches.size()) + " launches on " +
                           handles::describe(handles::StreamBox::kKind, handles::value_of(box.raw)));
@@ -194,7 +172,7 @@ void replay(Replayed& replayed, nb::handle stream_argument_) {
     if (replayed.prepared.empty()) raise_taken_apart();
     require_context(replayed, handle);
     bool as_graph = replayed.sequence->executable() && !launch::is_capturing(box.raw);
-    replayed.as_graph = as_graph;
+    std::atomic_ref(replayed.as_graph).store(as_graph, std::memory_order_relaxed);
     if (as_graph)
         replay_graph(replayed, handle);
     else
@@ -282,16 +260,14 @@ void collect(nb::handle launches, Replayed& replayed) {
                          position, Py_TYPE(object.ptr())->tp_name);
             throw nb::python_error();
         }
-        if (!launch->arguments) raise_taken_apart();
         const PreparedLaunch& first = position ? *replayed.launches[0] : *launch;
-        if (launch->box->context != first.box->context)
+        if (launch->box().context != first.box().context)
             throw std::invalid_argument("LaunchSequence: " + name_launch(position, *launch) +
                                         " runs in another context (device " +
-                                        std::to_string(launch->box->device) + ") than launch 0 " +
-                                        "(device " + std::to_string(first.box->device) + ")");
+                                        std::to_string(launch->box().device) + ") than launch 0 " +
+                                        "(device " + std::to_string(first.box().device) + ")");
         replayed.prepared.push_back(nb::borrow(object));
         replayed.launches.push_back(launch);
-        replayed.versions.push_back(launch->version);
     }
     if (replayed.launches.empty())
         throw std::invalid_argument("LaunchSequence: there are no launches");
@@ -299,12 +275,14 @@ void collect(nb::handle launches, Replayed& replayed) {
 
 void build(Replayed& replayed, const launch::Dependencies& after) {
     std::vector<launch::SequenceLaunch> nodes;
-    ArgumentsInUse in_use;
+    std::vector<ArgumentsInUse> in_use;
     for (PreparedLaunch* launch : replayed.launches) {
-        nodes.push_back(as_node(*launch));
-        in_use.add(launch->arguments);
+        const ArgumentsInUse& arguments = in_use.emplace_back(*launch);
+        if (!arguments.get()) raise_taken_apart();
+        nodes.push_back(as_node(*launch, arguments.pointers()));
+        replayed.versions.push_back(arguments.version());
     }
-    CUcontext context = replayed.launches[0]->box->context;
+    CUcontext context = replayed.launches[0]->box().context;
     GilReleased unlocked;
     replayed.sequence = std::make_unique<const launch::Sequence>(nodes, after, context);
 }
@@ -322,7 +300,7 @@ PyObject* make_sequence(PyTypeObject* type, PyObject* arguments, PyObject* keywo
         launch::Dependencies order = dependencies(after, replayed.launches.size());
         replayed.stream_object =
             stream == Py_None ? replayed.launches[0]->stream_object : stream_argument(stream);
-        replayed.gil = gil == Py_None ? replayed.launches[0]->gil : gil_manner(gil);
+        replayed.gil = gil == Py_None ? replayed.launches[0]->parts.gil : gil_manner(gil);
         require_context(replayed, open_handle(*instance<Stream>(replayed.stream_object.ptr())));
         build(replayed, order);
         replayed.as_graph = static_cast<bool>(replayed.sequence->executable());
