@@ -25,6 +25,8 @@ GIL_MANNERS = ("release", "hold", "auto")
 
 NAMES = (
     *(f"launcher, {n} args, {gil}" for n in ARGUMENT_COUNTS for gil in GIL_MANNERS),
+    "prepared, 4 args, release",
+    "prepared, 4 args, hold",
     "launch(), 4 args",
     "launcher, 4 args, NumPy scalars",
     "launch(), 4 args, NumPy scalars",
@@ -112,6 +114,9 @@ class Bench:
                 launcher = self.kernels[count].bind(self.config, self.stream, gil=gil)
                 yield f"launcher, {count} args, {gil}", loop_over(launcher, *self.arguments(count))
         four = self.kernels[4]
+        for gil in ("release", "hold"):
+            prepared = four.bind(self.config, self.stream, gil=gil).prepare(*self.arguments(4))
+            yield f"prepared, 4 args, {gil}", loop_over(prepared)
         plain = (self.stream, self.config, four, *self.arguments(4))
         yield "launch(), 4 args", loop_over(cudamod.launch, *plain)
         numpy = self.numpy_arguments(4)

@@ -69,7 +69,7 @@ CUDAMOD_BEHAVIOUR("capture", measured, "A capture in global mode makes an unload
 CUDAMOD_BEHAVIOUR("capture", documented, "A thread-local capture forbids unsafe calls to its own thread, a relaxed one to none.")
 CUDAMOD_BEHAVIOUR("capture", assumed, "Unsafe calls: allocation and freeing that is not stream-ordered, registering host memory, synchronous copies, unloading, event queries and waits, waiting for the context.")
 CUDAMOD_BEHAVIOUR("capture", documented, "Waiting for an event from outside answers 905, for another capture's 902; ending in another stream 903, with unjoined work 904, from another thread 908 unless relaxed; asking a captured event 907.")
-CUDAMOD_BEHAVIOUR("capture", assumed, "Ending without a capture and beginning twice answer 401; waiting for a capturing stream or launching a graph into it 900. Each of these that concerns a capture invalidates it, but for the wrong thread.")
+CUDAMOD_BEHAVIOUR("capture", assumed, "Ending without a capture and beginning twice answer 401; waiting for a capturing stream or launching a graph into it 900. Each of these that concerns a capture invalidates it, but for the wrong thread. A stream that ends leaves its capture.")
 CUDAMOD_BEHAVIOUR("graph", measured, "A user object's destructor runs after the graph and its executable were destroyed.")
 CUDAMOD_BEHAVIOUR("graph", measured, "faithful: a graph whose library was unloaded launches with 0 and its kernels compute nothing of use (here: nothing). strict: 400.")
 CUDAMOD_BEHAVIOUR("graph", documented, "Kernel arguments are copied when the node is made; an executable does not overlap itself and needs its graph no more.")

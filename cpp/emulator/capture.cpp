@@ -230,8 +230,12 @@ CUresult admit_in_captures(const char* call) {
 void abandon_capture(Stream& stream) {
     if (!stream.capture) return;
     const auto capture = stream.capture->capture;
+    if (capture->origin != &stream) {
+        stream.capture.reset(); // what it did stays in the graph
+        return;
+    }
     capture->invalidated = true;
-    if (capture->origin == &stream) finish_capture(capture);
+    finish_capture(capture);
 }
 
 bool under_capture(const Graph& graph) {

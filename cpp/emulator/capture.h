@@ -88,7 +88,7 @@ void require_not_captured(const Event& event);
 /// driver's lock itself.
 CUresult admit_in_captures(const char* call);
 
-/// The stream ends: its capture is invalidated.
+/// The stream ends: it leaves its capture, which ends with it when it began there.
 void abandon_capture(Stream& stream);
 
 /// Whether a capture in progress builds the graph.

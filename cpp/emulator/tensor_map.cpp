@@ -10,7 +10,7 @@ using namespace cudamod::emulator;
 
 namespace {
 
-constexpr std::uint32_t kMagic = 0x50414d54; // "TMAP"
+constexpr std::uint32_t kTensorMapMagic = 0x50414d54; // "TMAP"
 constexpr int kMaxRank = 5;
 
 /// What the emulated driver writes into the 128 bytes of a CUtensorMap: an encoding of its own,
@@ -18,7 +18,7 @@ constexpr int kMaxRank = 5;
 struct Encoded {
     enum Kind : std::uint8_t { Tiled, Im2col, Im2colWide };
 
-    std::uint32_t magic = kMagic;
+    std::uint32_t magic = kTensorMapMagic;
     Kind kind = Tiled;
     std::uint8_t data_type = 0, rank = 0, interleave = 0, swizzle = 0, l2_promotion = 0,
                  oob_fill = 0, mode = 0;
@@ -293,7 +293,8 @@ CUDAMOD_API cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {
             require_pointer(map, "the tensor map");
             Encoded value;
             std::memcpy(static_cast<void*>(&value), map, sizeof value);
-            require(value.magic == kMagic, "The 128 bytes are no tensor map of this driver");
+            require(value.magic == kTensorMapMagic,
+                    "The 128 bytes are no tensor map of this driver");
             const bool wide =
                 is_padded(value.data_type) || value.interleave == CU_TENSOR_MAP_INTERLEAVE_32B;
             const auto number = reinterpret_cast<std::uintptr_t>(address);

@@ -331,17 +331,29 @@ def test_capture_into_a_graph(current: EmulatedDriver, graphs: Graphs, stream: P
     graphs.destroy(graph)
 
 
-def test_a_stream_that_ends_invalidates(current: EmulatedDriver, graphs: Graphs) -> None:
-    first, side = current.pointer("cuStreamCreate", 1), current.pointer("cuStreamCreate", 1)
+def test_streams_that_end_in_a_capture(current: EmulatedDriver, graphs: Graphs) -> None:
+    first, memory = current.pointer("cuStreamCreate", 1), current.allocate(4)
     event = current.pointer("cuEventCreate", 2)
-    graphs.begin(first)
-    current.call("cuEventRecord", event, first)
-    current.call("cuStreamWaitEvent", side, event, 0)
-    current.call("cuStreamDestroy", side)
-    assert graphs.end_status(first) == CAPTURE_INVALIDATED
-    graphs.begin(first)
+
+    def fork() -> Pointer:
+        side = current.pointer("cuStreamCreate", 1)
+        graphs.begin(first)
+        current.call("cuEventRecord", event, first)
+        current.call("cuStreamWaitEvent", side, event, 0)
+        current.call("cuMemsetD32Async", memory, 1, SIZE(1), side)
+        return side
+
+    side = fork()
+    current.call("cuEventRecord", event, side)
+    current.call("cuStreamWaitEvent", first, event, 0)
+    current.call("cuStreamDestroy", side)  # joined: nothing is lost
+    graphs.destroy(graphs.end(first))
+    current.call("cuStreamDestroy", fork())
+    assert graphs.end_status(first) == CAPTURE_UNJOINED
+    side = fork()
     current.call("cuStreamDestroy", first)
-    current.call("cuMemFree", current.allocate(4))  # no capture is left that would forbid it
+    assert graphs.capturing(side) == NONE
+    current.call("cuMemFree", memory)  # no capture is left that would forbid it
 
 
 def test_external_events_are_nodes(
