@@ -47,7 +47,8 @@ class LiveHandle(NamedTuple):
         references: how many handles hold it: Python objects, and what depends on it.
         age: seconds since it was created here.
         lifetime: ``"owned"`` ends with its last handle, ``"borrowed"`` belongs to somebody else,
-            ``"process"`` (default streams) is kept to the end.
+            ``"process"`` (default streams) is kept to the end, ``"internal"`` is this library's
+            own, such as the event that tells when the memory of a pool is free.
         dependencies: kind and value of what it keeps alive.
         site: ``file:line`` of the Python code that created it, if that was traced, else None.
     """

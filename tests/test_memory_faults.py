@@ -110,13 +110,16 @@ def imported_pool() -> DeviceMemoryResource:
 
 
 def settled() -> dict[str, int]:
+    """What is alive once everything has run and every pool that waits for its frees is gone."""
     gc.collect()
+    Device(0).sync()
     handles.reclaim()
     return emulator.counts()
 
 
 def recorded(run: Callable[[], Any]) -> list[tuple[str, int]]:
     """The calls of an operation, each with how many of its name came before it, from 1."""
+    settled()
     with emulator.recording():
         kept = run()
     calls = [call.name for call in emulator.journal()]
@@ -160,6 +163,7 @@ def test_a_failing_call(device: Device, stream: Stream, name: str, status: int) 
         quietly(lambda: None)
         assert settled() == before, (call, nth)
         operation(setting)
+        settled()
     setting.pool.peer_accessible_by = []
     assert settled() == before
 
@@ -190,6 +194,7 @@ def test_a_failing_call_is_an_error(device: Device, stream: Stream, name: str) -
         if call in MAY_FAIL:
             continue
         setting.pool.peer_accessible_by = []
+        settled()
         emulator.inject(call, nth=nth, status=UNKNOWN)
         with pytest.raises(cudamod.CUDAError, match=call):
             operation(setting)
@@ -260,6 +265,7 @@ def test_a_pool_waits_for_its_last_frees(device: Device, stream: Stream) -> None
     assert "cuMemPoolDestroy" not in names
     assert names.index("cuMemFreeAsync") < names.index("cuEventRecord")
     assert emulator.counts()["pool"] == before["pool"] + 1
+    stream.sync()
     with emulator.recording():
         DeviceMemoryResource(device, {})
     assert [call.name for call in emulator.journal()].count("cuMemPoolDestroy") == 2

@@ -112,7 +112,7 @@ def test_threads_close_what_others_use(device: Device) -> None:
             number: int, stream: Stream = stream, event: Any = event, buffer: Buffer = buffer
         ) -> int:
             if number == 0:
-                buffer.close()
+                buffer.close(stream)  # after what the others have put there
                 event.close()
                 stream.close()
                 return 0

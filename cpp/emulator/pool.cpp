@@ -367,6 +367,7 @@ CUDAMOD_API cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
             work.after_fault = true;
             work.task = [allocation] {
                 std::lock_guard lock(driver_mutex());
+                if (!allocation->freeing) return; // imported again meanwhile
                 allocation->freeing = false;
                 if (allocation->pool)
                     release_to_pool(allocation);

@@ -19,12 +19,12 @@ EventBox::~EventBox() {
             [&] { return driver::table.cuEventDestroy(raw); });
 }
 
-EventHandle create_event(CUcontext context, int device, unsigned flags) {
+EventHandle create_event(CUcontext context, int device, unsigned flags, Lifetime purpose) {
     ContextScope scope(context);
     CUevent raw = nullptr;
     driver::check(driver::table.cuEventCreate(&raw, flags), "cuEventCreate",
                   [&] { return "event on device " + std::to_string(device); });
-    auto box = make_box<EventBox>(raw, context, device);
+    auto box = make_box<EventBox>(raw, context, device, purpose);
     registry<EventBox>().insert(box);
     return alias<EventBox>(std::move(box));
 }

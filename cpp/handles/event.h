@@ -13,19 +13,21 @@ struct EventBox {
     Raw raw;
     CUcontext context;
     int device;
+    Lifetime purpose;
     Tracked tracked;
 
-    EventBox(Raw raw_, CUcontext context_, int device_)
-        : raw(raw_), context(context_), device(device_) {}
+    EventBox(Raw raw_, CUcontext context_, int device_, Lifetime purpose_)
+        : raw(raw_), context(context_), device(device_), purpose(purpose_) {}
     ~EventBox();
-    Lifetime lifetime() const { return Lifetime::Owned; }
+    Lifetime lifetime() const { return purpose; }
     std::vector<Dependency> dependencies() const { return {{"context", value_of(context)}}; }
     EventBox(const EventBox&) = delete;
     EventBox& operator=(const EventBox&) = delete;
 };
 using EventHandle = Handle<EventBox>;
 
-/// A new event in a context, with CU_EVENT_* flags.
-EventHandle create_event(CUcontext context, int device, unsigned flags);
+/// A new event in a context, with CU_EVENT_* flags. `purpose`: Owned, or Internal for one of ours.
+EventHandle create_event(CUcontext context, int device, unsigned flags,
+                         Lifetime purpose = Lifetime::Owned);
 
 } // namespace cudamod::handles

@@ -58,6 +58,8 @@ const char* name_of(handles::Lifetime lifetime) {
         return "borrowed";
     case handles::Lifetime::Process:
         return "process";
+    case handles::Lifetime::Internal:
+        return "internal";
     default:
         return "owned";
     }
