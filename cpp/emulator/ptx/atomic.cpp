@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <type_traits>
 
 namespace cudamod::emulator::ptx {
@@ -123,6 +124,50 @@ void atomic(Warp& w, const Instruction& i, uint32_t mask) {
 }
 
 template <class F, class T>
+void combine(std::byte* at, const std::byte* value) {
+    T operand;
+    std::memcpy(&operand, value, sizeof operand);
+    auto* to = reinterpret_cast<T*>(at);
+    T old = __atomic_load_n(to, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(to, &old, F::apply(old, operand, operand), false,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+    }
+}
+
+template <template <class> class F>
+Combine integer_combine(Type type) {
+    switch (type) {
+    case Type::S32:
+        return &combine<F<std::int32_t>, std::int32_t>;
+    case Type::S64:
+        return &combine<F<std::int64_t>, std::int64_t>;
+    case Type::U64:
+    case Type::B64:
+        return &combine<F<uint64_t>, uint64_t>;
+    case Type::U32:
+    case Type::B32:
+        return &combine<F<uint32_t>, uint32_t>;
+    default:
+        return nullptr;
+    }
+}
+
+Combine add_combine(Type type) {
+    switch (type) {
+    case Type::F32:
+        return &combine<AddSingle<true>, uint32_t>;
+    case Type::F64:
+        return &combine<AddDouble, uint64_t>;
+    case Type::F16:
+        return &combine<AddHalf<false>, uint16_t>;
+    case Type::BF16:
+        return &combine<AddHalf<true>, uint16_t>;
+    default:
+        return integer_combine<Add>(type);
+    }
+}
+
+template <class F, class T>
 Handler at(Where where) {
     switch (where) {
     case Where::Global:
@@ -172,6 +217,27 @@ Handler add(Type type, Where where) {
 }
 
 } // namespace
+
+Combine select_combine(Reduction reduction, Type type) {
+    switch (reduction) {
+    case Reduction::Add:
+        return add_combine(type);
+    case Reduction::Min:
+        return integer_combine<Min>(type);
+    case Reduction::Max:
+        return integer_combine<Max>(type);
+    case Reduction::And:
+        return integer_combine<And>(type);
+    case Reduction::Or:
+        return integer_combine<Or>(type);
+    case Reduction::Xor:
+        return integer_combine<Xor>(type);
+    case Reduction::Inc:
+        return type == Type::U32 ? &combine<Inc<uint32_t>, uint32_t> : nullptr;
+    default:
+        return type == Type::U32 ? &combine<Dec<uint32_t>, uint32_t> : nullptr;
+    }
+}
 
 Handler select_atomic(const Form& form, Where where) {
     const Type type = form.type();

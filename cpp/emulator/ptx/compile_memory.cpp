@@ -238,27 +238,4 @@ void FunctionCompiler::special(const Form& form, const syntax::Instruction& synt
     finish(destination);
 }
 
-void FunctionCompiler::async(const Form& form, const syntax::Instruction& syntax) {
-    const Address to = address(syntax.operands[0]);
-    const Address from = address(syntax.operands[1]);
-    const std::int64_t bytes = constant(syntax.operands[2]);
-    const bool fits = form.has("cg") ? bytes == 16 : bytes == 4 || bytes == 8 || bytes == 16;
-    if (!fits) fail("cp.async can't copy " + std::to_string(bytes) + " bytes");
-    Instruction result;
-    result.handler = &copy_async;
-    result.extra = static_cast<std::uint32_t>(bytes);
-    result.slots[7] = from.base;
-    if (from.displacement != 0) {
-        Instruction add;
-        add.handler = context_.set.add_immediate;
-        add.slots[0] = result.slots[7] = new_temporary(8);
-        add.slots[1] = from.base;
-        add.immediate = from.displacement;
-        emit(add);
-    }
-    if (syntax.operands.size() > 3) result.slots[0] = source(syntax.operands[3], Type::U32);
-    set_address(result, to);
-    emit(result);
-}
-
 } // namespace cudamod::emulator::ptx

@@ -73,10 +73,6 @@ void add_data_forms(std::vector<FormRow>& rows) {
          "relaxed|release " SCOPES " " STORE_SPACES "? " EVICTION "? " EVICTION2 "? v2|v4? " STORED,
          "A U0", Memory, 70, 60},
         {"st", "mmio relaxed sys global? " STORED, "A U0", Memory, 70, 82},
-        {"prefetch", "global|local? L1|L2", "A", Nothing},
-        {"prefetch", "global L2::evict_last|L2::evict_normal", "A", Nothing, 80, 74},
-        {"prefetchu", "L1", "A", Nothing},
-
         {"atom", ATOMIC "and|or|xor|exch b32|b64", "D0 A S0", Atomic},
         {"atom", ATOMIC "cas b16|b32|b64", "D0 A S0 S0", Atomic},
         {"atom", ATOMIC "add u32|s32|u64|f32|f64", "D0 A S0", Atomic},
@@ -95,17 +91,6 @@ void add_data_forms(std::vector<FormRow>& rows) {
         {"atom", "add|or|and|exch relaxed|acquire|release|acq_rel " SCOPES " u32|b32|u64|b64",
          "D0 A S0", Atomic, 70, 60},
         {"red", "add|or|and relaxed|release " SCOPES " u32|b32|u64|b64", "A S0", Atomic, 70, 60},
-
-        {"membar", "cta|gl|sys", "", Nothing},
-        {"fence", "sc|acq_rel|acquire|release? " SCOPES, "", Nothing, 70, 60},
-        {"fence", "mbarrier_init release cluster", "", Nothing, 90, 80},
-        {"fence", "proxy alias|async|async.global", "", Nothing, 70, 75},
-
-        {"cp", "async ca shared|shared::cta global " PREFETCH "?", "A A I Su32?", Async, 80, 70},
-        {"cp", "async cg shared|shared::cta global " PREFETCH "?", "A A I Su32?", Async, 80, 70},
-        {"cp", "async commit_group", "", Nothing, 80, 70},
-        {"cp", "async wait_group", "I", Nothing, 80, 70},
-        {"cp", "async wait_all", "", Nothing, 80, 70},
     };
     rows.insert(rows.end(), std::begin(kRows), std::end(kRows));
 }

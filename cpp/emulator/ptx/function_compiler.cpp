@@ -37,6 +37,10 @@ void FunctionCompiler::parameters(const syntax::Function& syntax) {
     const auto formal = [&](const syntax::Declaration& declaration,
                             std::vector<Transfer>& transfers) {
         line_ = declaration.line;
+        const std::string name(declaration.name);
+        if (declaration.unsized) fail("parameter '" + name + "' needs a size");
+        if (is_entry_ && declaration.space == syntax::Space::Register)
+            fail("parameter '" + name + "' of a kernel must be in .param");
         Symbol symbol;
         symbol.type = declaration.type;
         symbol.size = size_of(declaration);
@@ -299,6 +303,10 @@ void FunctionCompiler::instruction(const syntax::Instruction& syntax) {
         fail("Feature '" + std::string(syntax.opcode) + "' requires .target sm_" +
              std::to_string(form.row->min_target) + " or higher");
     }
+    if (form.row->specific && context_.code.target_suffix == 0) {
+        fail("Feature '" + std::string(syntax.opcode) + "' requires .target sm_" +
+             std::to_string(form.row->min_target) + "a");
+    }
     if (context_.code.isa < form.row->min_isa) {
         fail("Feature '" + std::string(syntax.opcode) + "' requires PTX ISA .version " +
              std::to_string(form.row->min_isa / 10) + "." + std::to_string(form.row->min_isa % 10) +
@@ -326,8 +334,23 @@ void FunctionCompiler::instruction(const syntax::Instruction& syntax) {
     case Family::Async:
         async(form, syntax);
         return;
+    case Family::Matrix:
+        matrix(form, syntax);
+        return;
+    case Family::MemoryBarrier:
+        memory_barrier(form, syntax);
+        return;
+    case Family::Bulk:
+        bulk(form, syntax);
+        return;
+    case Family::Tensor:
+        tensor(form, syntax);
+        return;
+    case Family::Policy:
+        policy(form, syntax);
+        return;
     case Family::Nothing:
-        emit({.handler = &nothing});
+        without_effect(form, syntax);
         return;
     case Family::Compare:
         if (!form.is("set")) break;

@@ -102,6 +102,23 @@ class FunctionCompiler {
     void barrier(const Form& form, const syntax::Instruction& syntax);
     void async(const Form& form, const syntax::Instruction& syntax);
     void call(const syntax::Instruction& syntax);
+    void matrix(const Form& form, const syntax::Instruction& syntax);
+    void matrix_product(const Form& form, const syntax::Instruction& syntax, MatrixSite& site);
+    void matrix_rows(const Form& form, const syntax::Instruction& syntax, MatrixSite& site,
+                     Instruction& result);
+    void matrix_fragment(const Form& form, const syntax::Instruction& syntax, MatrixSite& site,
+                         Instruction& result);
+    void fragment_registers(const Operand& operand, Fragment& fragment, std::size_t count,
+                            bool written);
+    void memory_barrier(const Form& form, const syntax::Instruction& syntax);
+    void bulk(const Form& form, const syntax::Instruction& syntax);
+    void tensor(const Form& form, const syntax::Instruction& syntax);
+    Address tensor_address(const Operand& operand, const Form& form, Instruction& result);
+    void store_async(const Form& form, const syntax::Instruction& syntax);
+    void without_effect(const Form& form, const syntax::Instruction& syntax);
+    void policy(const Form& form, const syntax::Instruction& syntax);
+    /// The whole address in one register.
+    Slot address_value(const Address& address);
     std::vector<Transfer> transfers(const Operand* list,
                                     const std::vector<syntax::Declaration>& formal, bool results);
 
