@@ -83,8 +83,8 @@ class Tensor {
     }
 
     Type type() const {
-        static constexpr Type kTypes[] = {Type::U8,  Type::U16, Type::U32, Type::S32,  Type::U64,
-                                          Type::S64, Type::F16, Type::F32, Type::F64,  Type::BF16,
+        static constexpr Type kTypes[] = {Type::U8,  Type::U16, Type::U32, Type::S32, Type::U64,
+                                          Type::S64, Type::F16, Type::F32, Type::F64, Type::BF16,
                                           Type::F32, Type::F32, Type::F32};
         return map_.data_type < std::size(kTypes) ? kTypes[map_.data_type] : Type::None;
     }
@@ -209,15 +209,16 @@ void copy(Warp& w, const Instruction& i, std::uint32_t mask) {
                     "a bulk copy of " + std::to_string(bytes) +
                         " bytes: the size must be a multiple of 16");
         }
-        const uint64_t to = w.at<uint64_t>(i.slots[kTo])[l], from = w.at<uint64_t>(i.slots[kFrom])[l];
+        const uint64_t to = w.at<uint64_t>(i.slots[kTo])[l],
+                       from = w.at<uint64_t>(i.slots[kFrom])[l];
         const bool counted = i.slots[kBarrier] != kNoSlot;
         const uint64_t barrier = counted ? w.at<uint64_t>(i.slots[kBarrier])[l] : 0;
         each_destination(w, i, l, to, barrier, i.slots[kBlocks], [&](uint64_t there, uint64_t at) {
             if (bytes != 0) {
                 const std::byte* source = w.worker->find_span(
                     w, i, l, static_cast<Where>(settings.from), from, bytes, false);
-                std::byte* target = w.worker->find_span(
-                    w, i, l, static_cast<Where>(settings.to), there, bytes, true);
+                std::byte* target = w.worker->find_span(w, i, l, static_cast<Where>(settings.to),
+                                                        there, bytes, true);
                 move_bytes(settings, target, source, bytes);
             }
             if (counted) complete(w, i, l, at, bytes);
@@ -233,8 +234,8 @@ void load_tensor(Warp& w, const Instruction& i, std::uint32_t mask) {
             w, i, l, shared_box(w, i, l), w.at<uint64_t>(i.slots[kTensorBarrier])[l],
             i.slots[kTensorBlocks], [&](uint64_t start, uint64_t barrier) {
                 tensor.each_piece(true, [&](uint32_t offset, uint64_t address, uint32_t bytes) {
-                    std::byte* to = w.worker->find_shared(w, i, l, tensor.swizzled(start, offset),
-                                                          bytes);
+                    std::byte* to =
+                        w.worker->find_shared(w, i, l, tensor.swizzled(start, offset), bytes);
                     if (address != 0) {
                         std::memcpy(to, tensor.global(address, bytes), bytes);
                     } else {
@@ -260,12 +261,13 @@ void store_tensor(Warp& w, const Instruction& i, std::uint32_t mask) {
                     "the reduction does not exist for elements of type ." +
                         std::string(name_of(tensor.type())));
         }
-        tensor.each_piece(settings.reduces == 0, [&](uint32_t offset, uint64_t address, uint32_t bytes) {
-            if (address == 0) return;
-            move_bytes(settings, tensor.global(address, bytes),
-                       w.worker->find_shared(w, i, l, tensor.swizzled(start, offset), bytes),
-                       bytes);
-        });
+        tensor.each_piece(
+            settings.reduces == 0, [&](uint32_t offset, uint64_t address, uint32_t bytes) {
+                if (address == 0) return;
+                move_bytes(settings, tensor.global(address, bytes),
+                           w.worker->find_shared(w, i, l, tensor.swizzled(start, offset), bytes),
+                           bytes);
+            });
     });
 }
 

@@ -126,9 +126,9 @@ void FunctionCompiler::bulk(const Form& form, const syntax::Instruction& syntax)
     result.extra = std::bit_cast<std::uint32_t>(settings);
     const auto operand = [&](const Operand& given, bool shared) {
         const Address where = address(given);
-        const bool fits = where.symbol == nullptr ||
-                          where.symbol->kind ==
-                              (shared ? Symbol::Kind::Shared : Symbol::Kind::Variable);
+        const bool fits =
+            where.symbol == nullptr ||
+            where.symbol->kind == (shared ? Symbol::Kind::Shared : Symbol::Kind::Variable);
         if (!fits) fail("State space mismatch between instruction and address");
         return address_value(where);
     };
@@ -144,8 +144,8 @@ void FunctionCompiler::bulk(const Form& form, const syntax::Instruction& syntax)
 }
 
 /// `[map, {x, y}]`: the map's address; the coordinates go to their slots.
-FunctionCompiler::Address FunctionCompiler::tensor_address(const Operand& operand,
-                                                           const Form& form, Instruction& result) {
+FunctionCompiler::Address FunctionCompiler::tensor_address(const Operand& operand, const Form& form,
+                                                           Instruction& result) {
     unsigned rank = 0;
     for (const std::string_view modifier : form.modifiers) {
         if (modifier.size() == 2 && modifier[1] == 'd')
@@ -159,8 +159,7 @@ FunctionCompiler::Address FunctionCompiler::tensor_address(const Operand& operan
              " coordinates are wanted");
     }
     for (unsigned n = 0; n < rank; ++n)
-        result.slots[bulk::kCoordinates + n] =
-            source(operand.elements[1].elements[n], Type::S32);
+        result.slots[bulk::kCoordinates + n] = source(operand.elements[1].elements[n], Type::S32);
     Operand map = operand;
     map.elements.pop_back();
     return address(map);
@@ -203,7 +202,9 @@ void FunctionCompiler::policy(const Form& form, const syntax::Instruction& synta
         if (operand.kind == Operand::Kind::Address) {
             address(operand);
         } else {
-            source(operand, form.has("range") ? Type::U32 : form.has("cvt") ? Type::B64 : Type::F32);
+            source(operand, form.has("range") ? Type::U32
+                            : form.has("cvt") ? Type::B64
+                                              : Type::F32);
         }
     }
     Instruction result;

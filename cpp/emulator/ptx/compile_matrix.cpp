@@ -87,10 +87,9 @@ void FunctionCompiler::matrix_product(const Form& form, const syntax::Instructio
         // The destination's names are looked up last: it may not exist as a source.
         if (n != 0) fragment_registers(syntax.operands[n], *fragments[n], count, false);
     }
-    fragment_registers(syntax.operands[0], site.d,
-                       form.is("wmma") ? wmma_registers(site.d)
-                                       : matrix::distinct_registers(site.d),
-                       true);
+    fragment_registers(
+        syntax.operands[0], site.d,
+        form.is("wmma") ? wmma_registers(site.d) : matrix::distinct_registers(site.d), true);
 }
 
 void FunctionCompiler::matrix_rows(const Form& form, const syntax::Instruction& syntax,

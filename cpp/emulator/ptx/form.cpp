@@ -73,9 +73,19 @@ const std::multimap<std::string_view, IndexedRow>& index() {
 }
 
 /// What PTX has and the engine does not execute.
-constexpr std::string_view kNotExecuted[] = {
-    "wgmma", "tcgen05", "tex",    "tld4",     "txq",      "suld",      "sust",
-    "sured", "suq",     "istypep", "multimem", "tensormap", "clusterlaunchcontrol"};
+constexpr std::string_view kNotExecuted[] = {"wgmma",
+                                             "tcgen05",
+                                             "tex",
+                                             "tld4",
+                                             "txq",
+                                             "suld",
+                                             "sust",
+                                             "sured",
+                                             "suq",
+                                             "istypep",
+                                             "multimem",
+                                             "tensormap",
+                                             "clusterlaunchcontrol"};
 
 /// How many modifiers fit in order; -1 when all of them do and nothing is missing.
 int matched(const std::vector<ModifierSlot>& slots,

@@ -39,6 +39,8 @@ void add_arithmetic_forms(std::vector<FormRow>& rows) {
         {"max", "u16x2|s16x2", "D0 S0 S0", Integer, 90, 80},
         {"min", "relu s16x2|s32", "D0 S0 S0", Integer, 90, 80},
         {"max", "relu s16x2|s32", "D0 S0 S0", Integer, 90, 80},
+        {"min", "s16x2|s32 relu", "D0 S0 S0", Integer, 90, 80},
+        {"max", "s16x2|s32 relu", "D0 S0 S0", Integer, 90, 80},
         {"popc", "b32|b64", "Du32 S0", Integer},
         {"clz", "b32|b64", "Du32 S0", Integer},
         {"bfind", WORDS, "Du32 S0", Integer},

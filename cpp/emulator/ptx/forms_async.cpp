@@ -44,8 +44,7 @@ void add_async_forms(std::vector<FormRow>& rows) {
          "Db64 A Su32 Su32", Policy, 80, 74},
         {"createpolicy", "cvt L2 b64", "Db64 Sb64", Policy, 80, 74},
 
-        {"cp", "async ca|cg shared|shared::cta global " L2_SIZES "?", "A A I Su32?", Async, 80,
-         70},
+        {"cp", "async ca|cg shared|shared::cta global " L2_SIZES "?", "A A I Su32?", Async, 80, 70},
         {"cp", "async ca|cg shared|shared::cta global L2::cache_hint " L2_SIZES "?", "A A I Sb64",
          Async, 80, 74},
         {"cp", "async ca|cg shared|shared::cta global L2::cache_hint " L2_SIZES "?",
@@ -74,14 +73,17 @@ void add_async_forms(std::vector<FormRow>& rows) {
         {"cp", "async bulk commit_group", "", Nothing, 90, 80},
         {"cp", "async bulk wait_group read?", "I", Nothing, 90, 80},
 
-        {"cp", "reduce async bulk shared::cluster shared::cta " COUNTED " " BULK_OPERATIONS
-               " b32|b64|s32|u32|s64|u64",
+        {"cp",
+         "reduce async bulk shared::cluster shared::cta " COUNTED " " BULK_OPERATIONS
+         " b32|b64|s32|u32|s64|u64",
          "A A Su32 A", Bulk, 90, 80},
-        {"cp", "reduce async bulk global shared::cta bulk_group " BULK_OPERATIONS
-               " b32|b64|s32|u32|s64|u64|f32|f64",
+        {"cp",
+         "reduce async bulk global shared::cta bulk_group " BULK_OPERATIONS
+         " b32|b64|s32|u32|s64|u64|f32|f64",
          "A A Su32", Bulk, 90, 80},
-        {"cp", "reduce async bulk global shared::cta bulk_group L2::cache_hint " BULK_OPERATIONS
-               " b32|b64|s32|u32|s64|u64|f32|f64",
+        {"cp",
+         "reduce async bulk global shared::cta bulk_group L2::cache_hint " BULK_OPERATIONS
+         " b32|b64|s32|u32|s64|u64|f32|f64",
          "A A Su32 Sb64", Bulk, 90, 80},
         {"cp", "reduce async bulk global shared::cta bulk_group add noftz f16|bf16", "A A Su32",
          Bulk, 90, 80},
@@ -92,33 +94,35 @@ void add_async_forms(std::vector<FormRow>& rows) {
          90, 80},
         {"cp", "async bulk tensor " RANKS " shared::cta global tile? " COUNTED, "A A A", Tensor, 90,
          86},
-        {"cp", "async bulk tensor " RANKS " shared::cluster global tile? " COUNTED
-               " L2::cache_hint",
+        {"cp",
+         "async bulk tensor " RANKS " shared::cluster global tile? " COUNTED " L2::cache_hint",
          "A A A Sb64", Tensor, 90, 80},
         {"cp", "async bulk tensor " RANKS " shared::cta global tile? " COUNTED " L2::cache_hint",
          "A A A Sb64", Tensor, 90, 86},
-        {"cp", "async bulk tensor " RANKS " shared::cluster global tile? " COUNTED
-               " multicast::cluster",
+        {"cp",
+         "async bulk tensor " RANKS " shared::cluster global tile? " COUNTED " multicast::cluster",
          "A A A Su16", Tensor, 90, 80},
-        {"cp", "async bulk tensor " RANKS " shared::cluster global tile? " COUNTED
-               " multicast::cluster L2::cache_hint",
+        {"cp",
+         "async bulk tensor " RANKS " shared::cluster global tile? " COUNTED
+         " multicast::cluster L2::cache_hint",
          "A A A Su16 Sb64", Tensor, 90, 80},
         {"cp", "async bulk tensor " RANKS " global shared::cta tile? bulk_group", "A A", Tensor, 90,
          80},
         {"cp", "async bulk tensor " RANKS " global shared::cta tile? bulk_group L2::cache_hint",
          "A A Sb64", Tensor, 90, 80},
-        {"cp", "reduce async bulk tensor " RANKS " global shared::cta " BULK_OPERATIONS
-               " tile? bulk_group",
+        {"cp",
+         "reduce async bulk tensor " RANKS " global shared::cta " BULK_OPERATIONS
+         " tile? bulk_group",
          "A A", Tensor, 90, 80},
-        {"cp", "reduce async bulk tensor " RANKS " global shared::cta " BULK_OPERATIONS
-               " tile? bulk_group L2::cache_hint",
+        {"cp",
+         "reduce async bulk tensor " RANKS " global shared::cta " BULK_OPERATIONS
+         " tile? bulk_group L2::cache_hint",
          "A A Sb64", Tensor, 90, 80},
         {"cp", "async bulk prefetch tensor " RANKS " L2 global tile?", "A", Tensor, 90, 80},
         {"cp", "async bulk prefetch tensor " RANKS " L2 global tile? L2::cache_hint", "A Sb64",
          Tensor, 90, 80},
 
-        {"st", "async weak? shared::cluster? " COUNTED
-               " v2|v4? b32|b64|u32|u64|s32|s64|f32|f64",
+        {"st", "async weak? shared::cluster? " COUNTED " v2|v4? b32|b64|u32|u64|s32|s64|f32|f64",
          "A U0 A", Async, 90, 81},
         {"red", "async relaxed cluster shared::cluster? " COUNTED " and|or|xor b32|u32|s32|u64",
          "A S0 A", Async, 90, 81},

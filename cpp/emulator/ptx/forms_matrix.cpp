@@ -23,15 +23,14 @@ void add_matrix_forms(std::vector<FormRow>& rows) {
          70},
         {"mma", "sync aligned m8n8k4 row col " ANY_ROUNDING "? f64 f64 f64 f64", "M M M M", Matrix,
          80, 70},
-        {"mma",
-         "sync aligned m16n8k4|m16n8k8|m16n8k16 row col " ANY_ROUNDING "? f64 f64 f64 f64",
+        {"mma", "sync aligned m16n8k4|m16n8k8|m16n8k16 row col " ANY_ROUNDING "? f64 f64 f64 f64",
          "M M M M", Matrix, 90, 78},
-        {"mma", "sync aligned m8n8k16 row col satfinite? s32 " BYTES_INTEGERS " " BYTES_INTEGERS
-                " s32",
+        {"mma",
+         "sync aligned m8n8k16 row col satfinite? s32 " BYTES_INTEGERS " " BYTES_INTEGERS " s32",
          "M M M M", Matrix, 75, 65},
         {"mma",
-         "sync aligned m16n8k16|m16n8k32 row col satfinite? s32 " BYTES_INTEGERS
-         " " BYTES_INTEGERS " s32",
+         "sync aligned m16n8k16|m16n8k32 row col satfinite? s32 " BYTES_INTEGERS " " BYTES_INTEGERS
+         " s32",
          "M M M M", Matrix, 80, 70},
         {"mma", "sync aligned m8n8k32 row col satfinite? s32 " NIBBLES " " NIBBLES " s32",
          "M M M M", Matrix, 75, 65},
@@ -84,8 +83,9 @@ void add_matrix_forms(std::vector<FormRow>& rows) {
         {"wmma", "mma sync aligned row|col row|col m16n16k8 f32 tf32 tf32 f32", "M M M M", Matrix,
          80, 70},
         {"wmma",
-         "mma sync aligned row|col row|col m8n8k4 " ANY_ROUNDING "? f64 f64 f64 f64", "M M M M",
-         Matrix, 80, 70},
+         "mma sync aligned row|col row|col m8n8k4 " ANY_ROUNDING "? f64 f64 f64 f64 " ANY_ROUNDING
+         "?",
+         "M M M M", Matrix, 80, 70},
         {"wmma", "mma sync aligned row|col row|col " WMMA_SHAPES " s32 s8 s8 s32 satfinite?",
          "M M M M", Matrix, 72, 63},
         {"wmma", "mma sync aligned row|col row|col " WMMA_SHAPES " s32 u8 u8 s32 satfinite?",

@@ -97,6 +97,8 @@ class FunctionCompiler {
     void values(const Form& form, const Operand& operand, bool load, Instruction& result,
                 std::vector<Result>& results);
     void atomic(const Form& form, const syntax::Instruction& syntax);
+    void vector_atomic(const Form& form, const syntax::Instruction& syntax, Address address,
+                       Where memory);
     void special(const Form& form, const syntax::Instruction& syntax);
     void control(const Form& form, const syntax::Instruction& syntax);
     void barrier(const Form& form, const syntax::Instruction& syntax);

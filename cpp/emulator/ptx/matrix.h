@@ -76,7 +76,7 @@ void write_register(const Part* parts, std::size_t count, Slot slot, const T* va
 }
 
 // Instruction::extra of all: Code::matrices; slots[0]: every lane's membermask.
-void multiply(Warp& w, const Instruction& i, std::uint32_t mask);    ///< d = a * b + c
+void multiply(Warp& w, const Instruction& i, std::uint32_t mask);       ///< d = a * b + c
 void load_matrices(Warp& w, const Instruction& i, std::uint32_t mask);  ///< ldmatrix into d
 void store_matrices(Warp& w, const Instruction& i, std::uint32_t mask); ///< stmatrix of a
 void transpose(Warp& w, const Instruction& i, std::uint32_t mask);      ///< movmatrix: d from a

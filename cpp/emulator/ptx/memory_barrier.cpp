@@ -22,8 +22,8 @@ enum Setting : uint32_t {
 };
 
 std::byte* object(const Warp& w, const Instruction& i, unsigned l) {
-    uint64_t address = w.at<uint64_t>(i.slots[kAddressSlot])[l] +
-                       static_cast<uint64_t>(i.immediate);
+    uint64_t address =
+        w.at<uint64_t>(i.slots[kAddressSlot])[l] + static_cast<uint64_t>(i.immediate);
     if ((i.extra & kGeneric) != 0) address = w.worker->shared_offset(w, i, l, address);
     return w.worker->find_shared(w, i, l, address, 8);
 }
@@ -73,8 +73,7 @@ void initialize(Warp& w, const Instruction& i, uint32_t mask) {
         const uint32_t count = w.at<uint32_t>(i.slots[1])[l];
         if (count == 0 || count > State::kMaxCount) {
             w.fault(FaultKind::IllegalInstruction, i, l,
-                    "an mbarrier can't count " + std::to_string(count) +
-                        " arrivals: 1 to 1048575");
+                    "an mbarrier can't count " + std::to_string(count) + " arrivals: 1 to 1048575");
         }
         State state;
         state.expected = state.pending = count;
@@ -160,8 +159,7 @@ void wait(Warp& w, const Instruction& i, uint32_t mask) {
 
 void pending_count(Warp& w, const Instruction& i, uint32_t mask) {
     each_lane(mask, [&](unsigned l) {
-        w.at<uint32_t>(i.slots[0])[l] =
-            State::decoded(w.at<uint64_t>(i.slots[1])[l]).pending;
+        w.at<uint32_t>(i.slots[0])[l] = State::decoded(w.at<uint64_t>(i.slots[1])[l]).pending;
     });
 }
 
@@ -216,7 +214,8 @@ Handler select(const Form& form) {
 }
 
 std::uint32_t settings(const Form& form) {
-    const bool shared = form.has("shared") || form.has("shared::cta") || form.has("shared::cluster");
+    const bool shared =
+        form.has("shared") || form.has("shared::cta") || form.has("shared::cluster");
     return (shared ? 0u : kGeneric) | (form.has("expect_tx") ? kExpectBytes : 0u) |
            (form.has("arrive_drop") ? kDrop : 0u) | (form.has("noComplete") ? kIncomplete : 0u) |
            (form.has("parity") ? kParity : 0u) | (form.has("noinc") ? kNoIncrement : 0u);

@@ -217,9 +217,8 @@ void multiply_floats(const Inputs& in, const MatrixSite& site) {
             c = sum.run(&m.a[row * shape.depth], &m.b[column * shape.depth], shape.depth, c);
         }
     }
-    fill_elements<uint32_t>(in, site.d, [&](unsigned row, unsigned column) {
-        return m.c[row * kMaxColumns + column];
-    });
+    fill_elements<uint32_t>(
+        in, site.d, [&](unsigned row, unsigned column) { return m.c[row * kMaxColumns + column]; });
 }
 
 void multiply_doubles(const Inputs& in, const MatrixSite& site) {
