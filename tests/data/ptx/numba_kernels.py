@@ -89,7 +89,9 @@ def numba_math(x, out, n):
     i = cuda.grid(1)
     if i < n:
         v = x[i]
-        out[i] = math.sin(v) + math.exp(-v * v) + math.log1p(abs(v)) + math.erf(v) + math.sqrt(abs(v))
+        out[i] = (
+            math.sin(v) + math.exp(-v * v) + math.log1p(abs(v)) + math.erf(v) + math.sqrt(abs(v))
+        )
 
 
 KERNELS = {

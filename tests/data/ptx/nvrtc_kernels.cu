@@ -24,7 +24,7 @@ extern "C" __global__ void nvrtc_wmma_f16(const __half* a, const __half* b, floa
 
 extern "C" __global__ void nvrtc_wmma_s8(const signed char* a, const signed char* b, int* c) {
     wmma::fragment<wmma::matrix_a, 32, 8, 16, signed char, wmma::row_major> left;
-    wmma::fragment<wmma::matrix_b, 32, 8, 16, signed char, wmma::row_major> right;
+    wmma::fragment<wmma::matrix_b, 32, 8, 16, signed char, wmma::col_major> right;
     wmma::fragment<wmma::accumulator, 32, 8, 16, int> sum;
     wmma::load_matrix_sync(left, a, 16);
     wmma::load_matrix_sync(right, b, 16);
