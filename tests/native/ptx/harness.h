@@ -137,6 +137,21 @@ class Module {
     std::vector<std::uint64_t> variables_;
 };
 
+/// What kernel k0(out, a, b, c[, count]) makes of three columns of words, one a thread.
+inline std::vector<std::uint64_t>
+over_columns(Module& module, const std::vector<std::vector<std::uint64_t>>& columns, bool counted) {
+    const auto size = static_cast<std::uint32_t>(columns[0].size());
+    const std::uint64_t out = module.memory.allocate(size * 8);
+    const std::uint64_t a = module.memory.upload(columns[0]), b = module.memory.upload(columns[1]),
+                        c = module.memory.upload(columns[2]);
+    const ptx::Dim3 grid{(size + 127) / 128, 1, 1}, block{128, 1, 1};
+    const auto fault = counted ? module.launch("k0", grid, block, out, a, b, c, size)
+                               : module.launch("k0", grid, block, out, a, b, c);
+    if (!fault) return module.memory.download<std::uint64_t>(out);
+    check::report(__FILE__, __LINE__, "fault: " + fault->message);
+    return {};
+}
+
 inline void check_no_fault(const std::optional<ptx::Fault>& fault, const char* file, int line) {
     if (fault) check::report(file, line, "fault: " + fault->message);
 }
