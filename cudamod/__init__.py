@@ -32,10 +32,17 @@ from cudamod.stream import Stream, StreamOptions
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cudamod import driver, emulator, handles
+    from cudamod.launch_attributes import (
+        AccessPolicyWindow,
+        LaunchCompletionEvent,
+        ProgrammaticEvent,
+    )
+    from cudamod.tensor_map import TensorMap
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AccessPolicyWindow",
     "Buffer",
     "CUDAError",
     "CUDAFileError",
@@ -51,11 +58,14 @@ __all__ = [
     "Kernel",
     "KernelAttributes",
     "KernelOccupancy",
+    "LaunchCompletionEvent",
     "LaunchConfig",
     "Launcher",
     "ObjectCode",
+    "ProgrammaticEvent",
     "Stream",
     "StreamOptions",
+    "TensorMap",
     "__version__",
     "driver",
     "emulator",
@@ -63,6 +73,14 @@ __all__ = [
     "launch",
 ]
 
+
+# Where the rare classes are: their modules are imported when they are asked for.
+_LAZY = {
+    "AccessPolicyWindow": "launch_attributes",
+    "LaunchCompletionEvent": "launch_attributes",
+    "ProgrammaticEvent": "launch_attributes",
+    "TensorMap": "tensor_map",
+}
 
 if not TYPE_CHECKING:  # a checker knows the modules, and would take any other name for one
 
@@ -72,4 +90,8 @@ if not TYPE_CHECKING:  # a checker knows the modules, and would take any other n
             import importlib
 
             return importlib.import_module(f"cudamod.{name}")
+        if name in _LAZY:
+            import importlib
+
+            return getattr(importlib.import_module(f"cudamod.{_LAZY[name]}"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

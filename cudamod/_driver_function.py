@@ -49,7 +49,7 @@ def make_function(name: str) -> Callable[..., Any]:
             except TypeError as error:
                 raise TypeError(f"{name}(): {names[position]}: {error}") from None
         for position, ctype, _ in outputs:
-            passed[position] = ffi.new(ctype)
+            passed[position] = _place(ctype)
         if status := raw(*passed):
             _core.raise_status(status, name)
         results = tuple(convert(passed[position]) for position, _, convert in outputs)
@@ -88,6 +88,18 @@ def _input(ctype: Any) -> Callable[[Any], Any]:
         return ffi.cast(ctype, ffi.from_buffer(value))
 
     return convert
+
+
+def _place(ctype: Any) -> Any:
+    """Memory for an output parameter of that type; CFFI's own is aligned as malloc's is."""
+    item = ctype.item
+    alignment = ffi.alignof(item) if item.kind in ("struct", "union") else 0
+    if alignment <= 16:
+        return ffi.new(ctype)
+    space = ffi.new("char[]", ffi.sizeof(item) + alignment)
+    start = -int(ffi.cast("uintptr_t", space)) % alignment
+    # The destructor does nothing but keep the memory.
+    return ffi.gc(ffi.cast(ctype, space + start), lambda _, space=space: None)
 
 
 def _output(ctype: Any) -> Callable[[Any], Any]:

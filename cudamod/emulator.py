@@ -71,6 +71,8 @@ void cudamodEmulatorRecordLaunches(int on);
 void cudamodEmulatorClearLaunches(void);
 size_t cudamodEmulatorLaunchCount(void);
 int cudamodEmulatorReadLaunch(size_t position, CudamodEmulatorLaunch* launch);
+int cudamodEmulatorReadLaunchAttribute(
+    size_t position, size_t index, int* id, const unsigned char** value);
 int cudamodEmulatorInject(const char* call, uint64_t nth, int status);
 void cudamodEmulatorClearInjections(void);
 size_t cudamodEmulatorInjectionsLeft(void);
@@ -124,6 +126,7 @@ class Launch:
     cooperative: bool
     stream: int  #: as the caller gave it
     parameters: tuple[bytes, ...]  #: the bytes of each parameter, copied at the launch
+    attributes: dict[int, bytes]  #: launch attributes by number, 64 bytes each, in their order
 
 
 @dataclass(frozen=True)
@@ -246,8 +249,19 @@ def launches() -> list[Launch]:
                 cooperative=bool(entry.cooperative),
                 stream=entry.stream,
                 parameters=tuple(data[offset : offset + size] for offset, size in spans),
+                attributes=_attributes(len(found)),
             )
         )
+    return found
+
+
+def _attributes(position: int) -> dict[int, bytes]:
+    number, value = _ffi().new("int*"), _ffi().new("const unsigned char**")
+    found: dict[int, bytes] = {}
+    index = 0
+    while _control().cudamodEmulatorReadLaunchAttribute(position, index, number, value):
+        found[number[0]] = bytes(_ffi().buffer(value[0], 64))
+        index += 1
     return found
 
 

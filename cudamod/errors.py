@@ -63,7 +63,7 @@ class CUDAFileNotFoundError(CUDAFileError, FileNotFoundError):
 
 
 class DriverTooOldError(CUDAError, NotImplementedError):
-    """The installed driver lacks a function.
+    """The installed driver lacks a function or a launch attribute.
 
     Attributes:
         needed: the CUDA version whose drivers have it, 12040 for 12.4.

@@ -40,6 +40,12 @@ def describe(tensor: Any, out: Any) -> int:
     described = out.contents
     described.data, (described.device_type, described.device_id) = tensor.address, tensor.device
     described.byte_offset = tensor.offset
+    described.ndim = len(tensor.shape)
+    described.dtype = (ctypes.c_uint8 * 4)(*tensor.dtype, 1, 0)
+    sizes = ctypes.c_int64 * len(tensor.shape)
+    tensor.arrays = sizes(*tensor.shape), sizes(*tensor.strides)
+    described.shape = ctypes.addressof(tensor.arrays[0])
+    described.strides = ctypes.addressof(tensor.arrays[1]) if tensor.strides else None
     return 0
 
 
@@ -61,6 +67,10 @@ class Tensor:
     address: int
     device: tuple[int, int]
     offset: int
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()  # in elements; empty: contiguous
+    dtype: tuple[int, int] = (1, 8)  # code and bits
+    arrays: tuple[Any, Any]
 
 
 def exchangeable(

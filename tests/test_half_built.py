@@ -25,10 +25,19 @@ MADE_ELSEWHERE = [
     cudamod.Launcher,
     cudamod.ObjectCode,
     cudamod.Stream,
+    cudamod.TensorMap,
 ]
 NATIVE = [kind for kind in MADE_ELSEWHERE if kind is not cudamod.ObjectCode]
 NATIVE += [Device, LaunchConfig]
-MADE_BY_CALL = [Device, EventOptions, LaunchConfig, StreamOptions]
+MADE_BY_CALL = [
+    Device,
+    EventOptions,
+    LaunchConfig,
+    StreamOptions,
+    cudamod.AccessPolicyWindow,
+    cudamod.LaunchCompletionEvent,
+    cudamod.ProgrammaticEvent,
+]
 EXCEPTIONS = [
     value
     for value in vars(cudamod).values()

@@ -76,6 +76,10 @@ DriverError::DriverError(CUresult status, std::string call, std::string subject,
     message_ = compose(*this);
 }
 
+DriverError::DriverError(std::string what, int needed_, int found_)
+    : status(CUDA_ERROR_NOT_SUPPORTED), name(status_name(status)), call(std::move(what)),
+      needed(needed_), found(found_), message_(compose(*this)) {}
+
 std::string status_name(CUresult status) {
     if (const char* const name = header_name(status)) return name;
     const char* name = nullptr;
@@ -91,6 +95,10 @@ void raise(CUresult status, const char* call, std::string subject, std::string c
 
 void note_missing(const Missing& missing) noexcept {
     last_missing = missing;
+}
+
+void raise_too_old(std::string what, int needed) {
+    throw DriverError(std::move(what), needed, version());
 }
 
 void raise_missing(const Missing& missing) {

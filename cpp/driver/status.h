@@ -19,6 +19,9 @@ class DriverError : public std::exception {
     DriverError(CUresult status, std::string call, std::string subject,
                 std::string compiler_log = {});
 
+    /// Something that a driver of CUDA `needed_` has, and this one of `found_` has not.
+    DriverError(std::string what, int needed_, int found_);
+
     const char* what() const noexcept override { return message_.c_str(); }
 
     CUresult status;
@@ -77,6 +80,9 @@ struct Missing {
 
 /// Notes for raise() why a table slot answers CUDA_ERROR_NOT_FOUND on this thread.
 void note_missing(const Missing& missing) noexcept;
+
+/// Throws the error of something else that the driver is too old for: "launch attribute 'x'".
+[[noreturn]] void raise_too_old(std::string what, int needed);
 
 /// Throws the error of a function that the driver lacks.
 [[noreturn]] void raise_missing(const Missing& missing);

@@ -23,7 +23,9 @@ CUDAMOD_BEHAVIOUR("launch", measured, "Zero or too large dimensions, too much dy
 CUDAMOD_BEHAVIOUR("launch", measured, "A created stream's launch runs in the stream's context, and leaves it current where none was; a default stream's in the current context.")
 CUDAMOD_BEHAVIOUR("launch", measured, "A CUfunction of another context answers 400, a CUkernel runs in the context of the stream.")
 CUDAMOD_BEHAVIOUR("launch", assumed, "More threads per block than the kernel's bound answer 701; a block other than a required one answers 1.")
-CUDAMOD_BEHAVIOUR("launch", assumed, "Unknown launch attributes answer 1; a cluster on a device without clusters answers 801.")
+CUDAMOD_BEHAVIOUR("launch", assumed, "Launch attributes that the driver's version does not know, or whose value is out of range, answer 1; a cluster on a device without clusters answers 801.")
+CUDAMOD_BEHAVIOUR("launch", assumed, "A kernel that must be given a cluster size and is not, and a preferred cluster that fits neither cluster nor grid, answer 912; blocks run in the regular cluster.")
+CUDAMOD_BEHAVIOUR("launch", documented, "An event in a launch attribute must have been made without timing; else the launch answers 1. It is recorded once the kernel has run.")
 CUDAMOD_BEHAVIOUR("launch", assumed, "A kernel without PTX answers 801: SASS is never executed.")
 CUDAMOD_BEHAVIOUR("fault", measured, "The launch that faults answers 0; the next synchronising call and every later call in that context answer the fault: trap 719, bad address 700, misaligned 716.")
 CUDAMOD_BEHAVIOUR("fault", assumed, "Until a synchronising call notices it, a fault is answered by no call, and nothing enqueued after it runs.")
@@ -38,4 +40,6 @@ CUDAMOD_BEHAVIOUR("stream", assumed, "Work runs inside the call that enqueues it
 CUDAMOD_BEHAVIOUR("stream", assumed, "Host functions run on the thread that enqueues them; their driver calls answer 800.")
 CUDAMOD_BEHAVIOUR("handles", assumed, "strict: a destroyed handle answers 400 and its value comes back late. faithful: values are reused at once.")
 CUDAMOD_BEHAVIOUR("logs", measured, "A failing call delivers its sentences to the callbacks before it returns, the last one being 'Returning N (NAME) from CALL'.")
+CUDAMOD_BEHAVIOUR("tensor map", documented, "What breaks the documented rules of the encoders answers 1; a device below compute capability 9.0 (im2col wide: 10.0) 801.")
+CUDAMOD_BEHAVIOUR("tensor map", assumed, "The 128 bytes are an encoding of the emulated driver's own, and no kernel can use them; an address that a map is replaced with is checked as at the encoding.")
 #undef CUDAMOD_BEHAVIOUR

@@ -28,6 +28,7 @@ struct KernelCode {
     std::uint32_t max_threads = 1024, registers = 0, static_shared = 0, local_bytes = 0,
                   constant_bytes = 0, barriers = 0;
     std::array<std::uint32_t, 3> required_threads{}, required_cluster{}; ///< zeros: none
+    bool explicit_cluster = false; ///< launched in clusters, whoever gives their size
     std::uint32_t max_cluster_rank = 0;
     int ptx_version = 0, binary_version = 0;
     std::optional<std::size_t> entry; ///< in the program; nothing: there is no PTX of it

@@ -100,6 +100,16 @@ CUDAMOD_CONTROL int cudamodEmulatorReadLaunch(size_t position, CudamodEmulatorLa
     return 1;
 }
 
+CUDAMOD_CONTROL int cudamodEmulatorReadLaunchAttribute(size_t position, size_t index, int* id,
+                                                       const unsigned char** value) {
+    thread_local recorder::Record record;
+    if (!id || !value || !recorder::read(position, record) || index >= record.attributes.size())
+        return 0;
+    *id = static_cast<int>(record.attributes[index].id);
+    *value = reinterpret_cast<const unsigned char*>(&record.attributes[index].value);
+    return 1;
+}
+
 CUDAMOD_CONTROL int cudamodEmulatorInject(const char* call, uint64_t nth, int status) {
     if (!call || !*call || !nth || status <= 0) return 0;
     injection::arm(call, nth, static_cast<CUresult>(status));

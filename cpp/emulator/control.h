@@ -54,6 +54,10 @@ void cudamodEmulatorRecordLaunches(int on);
 void cudamodEmulatorClearLaunches(void);
 size_t cudamodEmulatorLaunchCount(void);
 int cudamodEmulatorReadLaunch(size_t position, CudamodEmulatorLaunch* launch);
+/* Attribute `index` of launch `position`: its number and the 64 bytes of its value; 0 past the
+ * last. */
+int cudamodEmulatorReadLaunchAttribute(size_t position, size_t index, int* id,
+                                       const unsigned char** value);
 
 /* Makes the nth call of `call` from now on (1: the next one) answer `status` without running. "*"
  * is any call. 0 when an argument is wrong. */

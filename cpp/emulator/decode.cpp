@@ -73,6 +73,7 @@ KernelCode from_entry(const ptx::Program& program, std::size_t index, const Prof
     kernel.local_bytes = entry.local_bytes;
     kernel.required_threads = array_of(entry.required_threads);
     kernel.required_cluster = array_of(entry.required_cluster);
+    kernel.explicit_cluster = entry.explicit_cluster;
     kernel.max_cluster_rank = entry.max_cluster_rank;
     kernel.ptx_version = program.target();
     kernel.binary_version = device.capability();
@@ -144,6 +145,7 @@ KernelCode from_cubin(const formats::Cubin& cubin, const formats::CubinKernel& r
     kernel.barriers = read.barriers;
     kernel.required_threads = read.required_threads;
     kernel.required_cluster = read.required_cluster;
+    kernel.explicit_cluster = read.explicit_cluster;
     kernel.max_cluster_rank = read.max_cluster_rank;
     kernel.ptx_version = cubin.virtual_sm;
     kernel.binary_version = cubin.sm;

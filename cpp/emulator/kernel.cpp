@@ -71,7 +71,7 @@ int read_attribute(const KernelView& view, CUfunction_attribute attribute) {
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
         return settings.carveout;
     case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
-        return kernel.required_cluster[0] != 0;
+        return kernel.explicit_cluster || kernel.required_cluster[0] != 0;
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
         return settings.cluster[0];
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:

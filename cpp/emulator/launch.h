@@ -30,10 +30,11 @@ struct LaunchRequest {
 struct ValidLaunch {
     std::shared_ptr<Function> function;
     std::shared_ptr<Stream> stream;
-    std::array<std::uint32_t, 3> grid{}, block{}, cluster{}; ///< cluster: zeros without
+    std::array<std::uint32_t, 3> grid{}, block{}, cluster{}, preferred_cluster{}; ///< zeros without
     std::uint32_t dynamic_shared = 0;
     bool cooperative = false;
     std::vector<std::byte> parameters;
+    std::vector<CUlaunchAttribute> attributes; ///< all, as they were given
     CUevent programmatic_event = nullptr, completion_event = nullptr;
 };
 

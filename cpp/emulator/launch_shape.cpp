@@ -1,6 +1,7 @@
 #include "emulator/device.h"
 #include "emulator/failure.h"
 #include "emulator/launch.h"
+#include "emulator/launch_attributes.h"
 #include "emulator/occupancy_of.h"
 
 #include <cinttypes>
@@ -72,51 +73,6 @@ void require_shared(const LaunchRequest& request, const KernelView& view) {
     }
 }
 
-void read_attributes(const LaunchRequest& request, ValidLaunch& launch) {
-    if (request.attribute_count && !request.attributes) {
-        fail(CUDA_ERROR_INVALID_VALUE, "%u launch attributes were announced and none given",
-             request.attribute_count);
-    }
-    for (unsigned index = 0; index < request.attribute_count; ++index) {
-        const CUlaunchAttribute& attribute = request.attributes[index];
-        switch (static_cast<int>(attribute.id)) {
-        case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-            launch.cluster = {attribute.value.clusterDim.x, attribute.value.clusterDim.y,
-                              attribute.value.clusterDim.z};
-            if (!product(launch.cluster)) {
-                fail(CUDA_ERROR_INVALID_VALUE, "Cluster dimensions (%u,%u,%u) must be nonzero",
-                     launch.cluster[0], launch.cluster[1], launch.cluster[2]);
-            }
-            break;
-        case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-            launch.cooperative = attribute.value.cooperative != 0;
-            break;
-        case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-            launch.programmatic_event = attribute.value.programmaticEvent.event;
-            break;
-        case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-            launch.completion_event = attribute.value.launchCompletionEvent.event;
-            break;
-        case CU_LAUNCH_ATTRIBUTE_IGNORE:
-        case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-        case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-        case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-        case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-        case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-        case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-        case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-        case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
-        case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-            break;
-        case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-            fail(CUDA_ERROR_NOT_SUPPORTED, "Kernel nodes that the device updates are not emulated");
-        default:
-            fail(CUDA_ERROR_INVALID_VALUE, "Launch attribute %d is unknown to this driver",
-                 static_cast<int>(attribute.id));
-        }
-    }
-}
-
 void require_cluster(const LaunchRequest& request, const KernelView& view, ValidLaunch& launch) {
     const std::array<std::uint32_t, 3> fixed{static_cast<std::uint32_t>(view.settings->cluster[0]),
                                              static_cast<std::uint32_t>(view.settings->cluster[1]),
@@ -130,7 +86,12 @@ void require_cluster(const LaunchRequest& request, const KernelView& view, Valid
         }
         launch.cluster = fixed;
     }
-    if (!launch.cluster[0]) return;
+    if (!launch.cluster[0]) {
+        if (view.kernel->explicit_cluster)
+            fail(CUDA_ERROR_INVALID_CLUSTER_SIZE, "Kernel '%s' must be given a cluster size",
+                 view.kernel->name.c_str());
+        return;
+    }
     const Profile& profile = *view.device->profile;
     if (!profile.max_cluster)
         fail(CUDA_ERROR_NOT_SUPPORTED, "%s has no clusters", profile.architecture.c_str());
@@ -166,7 +127,7 @@ void require_cooperative(const LaunchRequest& request, const KernelView& view) {
 } // namespace
 
 void validate_shape(const LaunchRequest& request, const KernelView& view, ValidLaunch& launch) {
-    read_attributes(request, launch);
+    read_attributes(request, *view.device, launch);
     require_dimensions(request, *view.device->profile, *view.kernel);
     require_shared(request, view);
     require_cluster(request, view, launch);
@@ -174,6 +135,7 @@ void validate_shape(const LaunchRequest& request, const KernelView& view, ValidL
     launch.grid = request.grid;
     launch.block = request.block;
     launch.dynamic_shared = request.dynamic_shared;
+    require_preferred_cluster(view, launch);
 }
 
 } // namespace cudamod::emulator

@@ -41,6 +41,7 @@ void write(const ValidLaunch& launch, CUstream stream) {
     record.cooperative = launch.cooperative;
     record.stream = stream;
     record.parameters = launch.parameters;
+    record.attributes = launch.attributes;
     for (const KernelParameter& parameter : view.kernel->parameters) {
         record.offsets.push_back(parameter.offset);
         record.sizes.push_back(parameter.size);

@@ -24,6 +24,7 @@ struct Record {
     CUstream stream = nullptr; ///< as the caller gave it
     std::vector<std::byte> parameters;
     std::vector<std::uint32_t> offsets, sizes; ///< of each parameter
+    std::vector<CUlaunchAttribute> attributes; ///< as the caller gave them
 };
 
 /// Recording is off until this; the newest 65,536 launches are kept.

@@ -3,6 +3,7 @@
 #include "python/number.h"
 #include "python/pointer.h"
 #include "python/scalar.h"
+#include "python/tensor_map.h"
 #include "python/text.h"
 #include "python/type_cache.h"
 
@@ -310,6 +311,23 @@ bool convert_struct(PyObject* value, const Parameter& parameter, std::byte* cell
     return copy_bytes(value, parameter.type, cell, site, true);
 }
 
+bool convert_tensor_map(PyObject* value, const Parameter& parameter, std::byte* cell,
+                        const ArgumentSite& site, const void*) {
+    const Type& type = parameter.type;
+    bool fits = type.size == sizeof(CUtensorMap) &&
+                (type.type_class == TypeClass::Bytes || type.type_class == TypeClass::Unknown);
+    if (!fits) return mismatch(value, type, site, "; it goes into 128 bytes by value");
+    int device = -1;
+    nb::inst_ptr<EncodedTensorMap>(nb::handle(value))->copy_to(cell, device);
+    if (device < 0 || device == site.device) return true;
+    PyErr_Format(
+        PyExc_ValueError,
+        "kernel '%s', argument %zu: the memory of the %s lies on device %d, but the launch "
+        "is on device %d",
+        site.kernel.c_str(), site.index, Py_TYPE(value)->tp_name, device, site.device);
+    return false;
+}
+
 bool convert_bytes(PyObject* value, const Parameter& parameter, std::byte* cell,
                    const ArgumentSite& site, const void*) {
     return copy_bytes(value, parameter.type, cell, site, false);
@@ -353,6 +371,7 @@ bool type_has(PyTypeObject* type, const char* attribute) {
 /// once.
 Conversion conversion_of(PyTypeObject* type) {
     if (PyType_IsSubtype(type, Buffer::python_type)) return {convert_buffer, nullptr};
+    if (PyType_IsSubtype(type, EncodedTensorMap::python_type)) return {convert_tensor_map, nullptr};
     if (type == &PyBool_Type) return {convert_bool, nullptr};
     if (type == Py_TYPE(Py_None)) return {convert_none, nullptr};
     if (is_numpy_bool(type)) return {convert_numpy_bool, nullptr};

@@ -14,6 +14,7 @@ void bind_device(nanobind::module_& module);
 void bind_stream(nanobind::module_& module);
 void bind_event(nanobind::module_& module);
 void bind_buffer(nanobind::module_& module);
+void bind_tensor_map(nanobind::module_& module);
 void bind_launch_config(nanobind::module_& module);
 void bind_kernel_attributes(nanobind::module_& module);
 void bind_kernel_occupancy(nanobind::module_& module);

@@ -2,8 +2,9 @@
 # The format is nanobind's (its documentation: "Pattern files").
 
 ^cudamod\._core\.__prefix__$:
-    \from collections.abc import Callable, Sequence
+    \from collections.abc import Callable, Mapping, Sequence
     \from typing import Any, Literal, NamedTuple, SupportsIndex
+    \from cudamod.launch_attributes import AccessPolicyWindow, LaunchCompletionEvent, ProgrammaticEvent
 
 ^cudamod\._core\.ComputeCapability$:
     class ComputeCapability(NamedTuple):
@@ -32,6 +33,19 @@
         shmem_size: SupportsIndex | None = None,
         is_cooperative: bool = False,
         programmatic_stream_serialization: bool = False,
+        *,
+        preferred_cluster: SupportsIndex | tuple[SupportsIndex, ...] | None = None,
+        cluster_scheduling_policy_preference: Literal["default", "spread", "load_balancing"]
+        | SupportsIndex
+        | None = None,
+        programmatic_event: Event | ProgrammaticEvent | dict[str, Any] | None = None,
+        launch_completion_event: Event | LaunchCompletionEvent | dict[str, Any] | None = None,
+        priority: SupportsIndex | None = None,
+        mem_sync_domain: Literal["default", "remote"] | SupportsIndex | None = None,
+        mem_sync_domain_map: tuple[SupportsIndex, SupportsIndex] | None = None,
+        access_policy_window: AccessPolicyWindow | dict[str, Any] | None = None,
+        preferred_shared_memory_carveout: SupportsIndex | None = None,
+        attributes: Mapping[int, bytes] | Sequence[tuple[SupportsIndex, bytes]] | None = None,
     ) -> LaunchConfig: ...
 
 ^cudamod\._core\.Launcher\.__repr__$:

@@ -7,7 +7,7 @@
 namespace cudamod::python::dlpack {
 
 constexpr std::int32_t kDLCUDA = 2, kDLCUDAHost = 3, kDLCUDAManaged = 13;
-constexpr std::uint8_t kDLUInt = 1;
+constexpr std::uint8_t kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLBfloat = 4;
 
 struct DLPackVersion {
     std::uint32_t major, minor;

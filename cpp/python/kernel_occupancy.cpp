@@ -174,6 +174,7 @@ int cluster_query(const KernelOccupancy& self, const LaunchConfig& config, nb::h
     nb::object held = stream_argument(stream);
     const handles::StreamBox& box =
         handles::box_of<handles::StreamBox>(open_handle(*instance<Stream>(held.ptr())));
+    if (config.shape().attributes) launch::require_driver_for(*config.shape().attributes);
     handles::ContextScope scope(box.context);
     LaunchConfig::Native native;
     config.copy_to(native, box.raw);

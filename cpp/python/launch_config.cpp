@@ -4,10 +4,13 @@
 
 #include "python/error.h"
 #include "python/integer.h"
+#include "python/launch_attributes.h"
 #include "python/text.h"
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <string>
 
@@ -57,15 +60,23 @@ nb::object cluster_of(const LaunchConfig& self) {
 }
 
 PyObject* new_launch_config(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-    static const char* names[] = {"grid",           "cluster",
-                                  "block",          "shmem_size",
-                                  "is_cooperative", "programmatic_stream_serialization",
-                                  nullptr};
+    static const auto names = [] {
+        std::array<const char*, 6 + kLaunchAttributes + 1> all{
+            "grid",       "cluster",        "block",
+            "shmem_size", "is_cooperative", "programmatic_stream_serialization"};
+        std::copy(kLaunchAttributeNames.begin(), kLaunchAttributeNames.end(), all.begin() + 6);
+        return all;
+    }();
     PyObject *grid = Py_None, *cluster = Py_None, *block = Py_None, *shmem_size = Py_None;
     int cooperative = 0, serialization = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOOpp:LaunchConfig",
-                                     const_cast<char**>(names), &grid, &cluster, &block,
-                                     &shmem_size, &cooperative, &serialization))
+    std::array<PyObject*, kLaunchAttributes> attributes;
+    attributes.fill(Py_None);
+    auto& a = attributes;
+    static_assert(kLaunchAttributes == 10);
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOOpp$OOOOOOOOOO:LaunchConfig",
+                                     const_cast<char**>(names.data()), &grid, &cluster, &block,
+                                     &shmem_size, &cooperative, &serialization, &a[0], &a[1], &a[2],
+                                     &a[3], &a[4], &a[5], &a[6], &a[7], &a[8], &a[9]))
         return nullptr;
     try {
         launch::Shape shape;
@@ -75,6 +86,7 @@ PyObject* new_launch_config(PyTypeObject* type, PyObject* args, PyObject* kwargs
         shape.shmem_size = shared_bytes(shmem_size);
         shape.cooperative = cooperative;
         shape.programmatic_stream_serialization = serialization;
+        shape.attributes = launch_attributes_from(attributes, serialization);
         return make_in<LaunchConfig>(type, shape);
     } catch (...) {
         set_python_error();
@@ -99,26 +111,52 @@ std::size_t hash(const LaunchConfig& self) {
     }
     mix(shape.shmem_size);
     mix(2 * shape.cooperative + shape.programmatic_stream_serialization);
+    if (shape.attributes) mix(hash_of(*shape.attributes));
     return value;
 }
 
-nb::tuple reduce(const LaunchConfig& self) {
+/// The keyword arguments that make the configuration again; those of attributes only where given.
+nb::dict values_of(const LaunchConfig& self) {
     const launch::Shape& shape = self.shape();
-    return nb::make_tuple(nb::type<LaunchConfig>(),
-                          nb::make_tuple(tuple_of(shape.grid), cluster_of(self),
-                                         tuple_of(shape.block), shape.shmem_size, shape.cooperative,
-                                         shape.programmatic_stream_serialization));
+    nb::dict values;
+    values["grid"] = tuple_of(shape.grid);
+    values["cluster"] = cluster_of(self);
+    values["block"] = tuple_of(shape.block);
+    values["shmem_size"] = shape.shmem_size;
+    values["is_cooperative"] = shape.cooperative;
+    values["programmatic_stream_serialization"] = shape.programmatic_stream_serialization;
+    if (!shape.attributes) return values;
+    for (std::size_t i = 0; i < kLaunchAttributes; ++i) {
+        nb::object value = launch_attribute(shape.attributes.get(), i);
+        if (!value.is_none() && !(nb::isinstance<nb::tuple>(value) && nb::len(value) == 0))
+            values[kLaunchAttributeNames[i]] = value;
+    }
+    return values;
+}
+
+nb::tuple reduce(const LaunchConfig& self) {
+    if (self.shape().attributes) refuse_pickled_events(*self.shape().attributes);
+    return nb::make_tuple(nb::module_::import_("cudamod.options").attr("_restore"),
+                          nb::make_tuple(nb::type<LaunchConfig>(), values_of(self)));
 }
 
 std::string repr(const LaunchConfig& self) {
-    const launch::Shape& shape = self.shape();
-    auto truth = [](bool value) { return value ? "True" : "False"; };
-    return "LaunchConfig(grid=" + shape.grid.text() +
-           ", cluster=" + (shape.cluster ? shape.cluster->text() : "None") +
-           ", block=" + shape.block.text() + ", shmem_size=" + std::to_string(shape.shmem_size) +
-           ", is_cooperative=" + truth(shape.cooperative) +
-           ", programmatic_stream_serialization=" + truth(shape.programmatic_stream_serialization) +
-           ")";
+    std::string text = "LaunchConfig(";
+    for (auto [name, value] : values_of(self)) {
+        if (text.back() != '(') text += ", ";
+        text += nb::cast<std::string>(name) + "=" + nb::cast<std::string>(nb::repr(value));
+    }
+    return text + ")";
+}
+
+/// A value is its own copy.
+nb::object itself(nb::handle_t<LaunchConfig> self) {
+    return nb::borrow(self);
+}
+
+template <std::size_t index>
+nb::object attribute(const LaunchConfig& self) {
+    return launch_attribute(self.shape().attributes.get(), index);
 }
 
 } // namespace
@@ -173,13 +211,17 @@ void bind_launch_config(nb::module_& module) {
         module, "LaunchConfig", nb::type_slots(slots), nb::is_weak_referenceable(),
         "How a kernel is launched: an immutable value.\n\n"
         "    LaunchConfig(grid, cluster=None, block, shmem_size=None, is_cooperative=False,\n"
-        "                 programmatic_stream_serialization=False)\n\n"
+        "                 programmatic_stream_serialization=False, *, launch attributes)\n\n"
         "`grid`, `block` and `cluster` are an int or a tuple of up to three, each at least 1. With "
         "a cluster the\n"
         "grid counts clusters, else blocks. `shmem_size` is dynamic shared memory in bytes per "
-        "block.\n\n"
-        "Raises ValueError for a bad dimension or size, OverflowError for one that the driver "
-        "can't take.")
+        "block. Launch\n"
+        "attributes are None where the launch shall not have them; events are kept alive.\n\n"
+        "Raises ValueError for a bad dimension, size or attribute, OverflowError for one that the "
+        "driver can't\n"
+        "take, TypeError for an attribute of the wrong kind. What the driver is too old for is "
+        "told at the\n"
+        "launch, by DriverTooOldError.")
         .def_prop_ro(
             "grid", [](const LaunchConfig& self) { return tuple_of(self.shape().grid); },
             nb::sig("def grid(self) -> tuple[int, int, int]"))
@@ -196,6 +238,37 @@ void bind_launch_config(nb::module_& module) {
         .def_prop_ro(
             "programmatic_stream_serialization",
             [](const LaunchConfig& self) { return self.shape().programmatic_stream_serialization; })
+        .def_prop_ro("preferred_cluster", attribute<0>,
+                     nb::sig("def preferred_cluster(self) -> tuple[int, int, int] | None"),
+                     "Blocks in a cluster that may stand for several of `cluster`.")
+        .def_prop_ro("cluster_scheduling_policy_preference", attribute<1>,
+                     nb::sig("def cluster_scheduling_policy_preference(self) -> "
+                             "Literal['default', 'spread', 'load_balancing'] | None"))
+        .def_prop_ro("programmatic_event", attribute<2>,
+                     nb::sig("def programmatic_event(self) -> ProgrammaticEvent | None"))
+        .def_prop_ro("launch_completion_event", attribute<3>,
+                     nb::sig("def launch_completion_event(self) -> LaunchCompletionEvent | None"))
+        .def_prop_ro("priority", attribute<4>, nb::sig("def priority(self) -> int | None"),
+                     "Lower numbers run first.")
+        .def_prop_ro("mem_sync_domain", attribute<5>,
+                     nb::sig("def mem_sync_domain(self) -> Literal['default', 'remote'] | None"))
+        .def_prop_ro("mem_sync_domain_map", attribute<6>,
+                     nb::sig("def mem_sync_domain_map(self) -> tuple[int, int] | None"),
+                     "The domains that 'default' and 'remote' stand for.")
+        .def_prop_ro("access_policy_window", attribute<7>,
+                     nb::sig("def access_policy_window(self) -> AccessPolicyWindow | None"))
+        .def_prop_ro("preferred_shared_memory_carveout", attribute<8>,
+                     nb::sig("def preferred_shared_memory_carveout(self) -> int | None"),
+                     "Percent of the cache that shall be shared memory.")
+        .def_prop_ro("attributes", attribute<9>,
+                     nb::sig("def attributes(self) -> tuple[tuple[int, bytes], ...]"),
+                     "Attributes by the driver's number, by rising id.")
+        .def("__copy__", itself, nb::sig("def __copy__(self) -> LaunchConfig"))
+        .def(
+            "__deepcopy__",
+            [](nb::handle_t<LaunchConfig> self, nb::handle) { return itself(self); },
+            nb::arg("memo").none(),
+            nb::sig("def __deepcopy__(self, memo: object, /) -> LaunchConfig"))
         .def(
             "__eq__",
             [](const LaunchConfig& self, nb::handle other) {

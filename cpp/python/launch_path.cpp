@@ -3,66 +3,12 @@
 #include "driver/log.h"
 #include "driver/status.h"
 #include "handles/library.h"
+#include "launch/explanation.h"
 #include "python/error.h"
 
 #include <string>
 
 namespace cudamod::python {
-
-namespace {
-
-int limit(int device, CUdevice_attribute attribute) {
-    int value = 0;
-    if (driver::table.cuDeviceGetAttribute(&value, attribute, device) != CUDA_SUCCESS) return 0;
-    return value;
-}
-
-/// What is wrong with a configuration that the driver refused, in terms of the limits that it
-/// exceeds.
-std::string explain(const LaunchParts& parts) {
-    const launch::Shape& shape = parts.config.shape();
-    int device = parts.stream.device;
-    struct Axis {
-        const char* name;
-        unsigned value;
-        CUdevice_attribute attribute;
-    };
-    launch::Dim3 cluster = shape.cluster.value_or(launch::Dim3{});
-    const Axis axes[] = {{"block x", shape.block.x, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X},
-                         {"block y", shape.block.y, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y},
-                         {"block z", shape.block.z, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z},
-                         {"grid x", shape.grid.x * cluster.x, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X},
-                         {"grid y", shape.grid.y * cluster.y, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y},
-                         {"grid z", shape.grid.z * cluster.z, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z}};
-    for (const Axis& axis : axes)
-        if (int most = limit(device, axis.attribute);
-            most > 0 && axis.value > static_cast<unsigned>(most))
-            return std::string(axis.name) + " = " + std::to_string(axis.value) +
-                   " exceeds the device's limit of " + std::to_string(most);
-    int threads = 0;
-    if (driver::table.cuKernelGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
-                                           parts.kernel.raw(), device) == CUDA_SUCCESS &&
-        shape.block.product() > static_cast<std::uint64_t>(threads))
-        return "block " + shape.block.text() + " = " + std::to_string(shape.block.product()) +
-               " threads exceeds the kernel's limit of " + std::to_string(threads);
-    if (shape.cluster && limit(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) < 9)
-        return "thread block clusters need compute capability 9.0";
-    if (cluster.product() > 8)
-        return "a cluster of more than 8 blocks needs the kernel's attribute "
-               "non_portable_cluster_size_allowed";
-    int width = 0;
-    if (!shape.cluster &&
-        driver::table.cuKernelGetAttribute(&width, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
-                                           parts.kernel.raw(), device) == CUDA_SUCCESS &&
-        width > 1 && shape.grid.x % static_cast<unsigned>(width))
-        return "the kernel was compiled for clusters of width " + std::to_string(width) +
-               ", of which grid x = " + std::to_string(shape.grid.x) + " is no multiple";
-    if (shape.cooperative && !limit(device, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH))
-        return "the device has no cooperative launch";
-    return {};
-}
-
-} // namespace
 
 PyObject* wrong_count(const launch::Kernel& kernel, std::size_t wanted, std::size_t given) {
     PyErr_Format(PyExc_TypeError, "kernel '%s' takes %zu argument%s, got %zu",
@@ -99,7 +45,9 @@ PyObject* launch_failed(CUresult status, const LaunchParts& parts) {
         if (shape.cluster) subject += ", cluster " + shape.cluster->text();
         if (shape.shmem_size)
             subject += ", " + std::to_string(shape.shmem_size) + " bytes of dynamic shared memory";
-        if (std::string why = explain(parts); !why.empty()) subject += ": " + why;
+        if (std::string why = launch::explain(status, parts.kernel, parts.config, parts.stream);
+            !why.empty())
+            subject += ": " + why;
         driver::raise(status, "cuLaunchKernelEx", std::move(subject), std::move(said));
     } catch (...) {
         set_python_error();

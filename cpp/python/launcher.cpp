@@ -3,7 +3,7 @@
 #include "python/bindings.h"
 
 #include "driver/status.h"
-#include "handles/context.h"
+#include "launch/explanation.h"
 #include "python/error.h"
 #include "python/kernel.h"
 #include "python/launch_path.h"
@@ -84,7 +84,7 @@ PyObject* call_with_keywords(const Bound& bound, PyObject* const* arguments, std
         const Stream& stream = *instance<Stream>(stream_object.ptr());
         handles::StreamHandle handle = open_handle(stream);
         const handles::StreamBox& box = handles::box_of<handles::StreamBox>(handle);
-        if (reshaped || box.device != bound.box->device) make_ready(*bound.kernel, shape, box);
+        if (reshaped || box.context != bound.box->context) make_ready(*bound.kernel, shape, box);
         std::optional<LaunchConfig> config;
         if (reshaped) config.emplace(shape);
         return launch_with({*bound.kernel, *bound.layout, reshaped ? *config : *bound.config, box,
@@ -269,8 +269,7 @@ PyObject* launch_function(PyObject*, PyObject* const* arguments, Py_ssize_t coun
         handles::StreamHandle handle = open_handle(*stream);
         const handles::StreamBox& box = handles::box_of<handles::StreamBox>(handle);
         const launch::Kernel& shared = *kernel->shared;
-        const launch::Shape& shape = config->shape();
-        if (shape.shmem_size | shape.cooperative) make_ready(shared, shape, box);
+        if (config->needs_preparation()) make_ready(shared, config->shape(), box);
         return launch_with({shared, shared.layout(box.context), *config, box, default_gil_manner(),
                             stream->handle},
                            arguments + 3, static_cast<std::size_t>(count - 3));
@@ -327,26 +326,20 @@ nb::object make_launcher(std::shared_ptr<const launch::Kernel> kernel,
 
 void make_ready(const launch::Kernel& kernel, const launch::Shape& shape,
                 const handles::StreamBox& stream) {
+    if (shape.attributes) {
+        launch::require_driver_for(*shape.attributes);
+        launch::require_context_of(*shape.attributes, stream.context);
+    }
     if (shape.shmem_size) kernel.allow_dynamic_shared(stream.device, shape.shmem_size);
-    if (!shape.cooperative) return;
+    // The driver itself counts how many clusters run at once.
+    if (!shape.cooperative || shape.cluster) return;
     // A block that is too large is for the launch to refuse: it says which limit is exceeded.
     std::uint64_t threads = shape.block.product();
     if (threads > static_cast<unsigned>(
                       kernel.attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, stream.device)))
         return;
-    handles::ContextScope scope(stream.context);
-    int blocks = 0, multiprocessors = 0;
-    driver::check(driver::table.cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                      &blocks, reinterpret_cast<CUfunction>(kernel.raw()),
-                      static_cast<int>(threads), shape.shmem_size),
-                  "cuOccupancyMaxActiveBlocksPerMultiprocessor",
-                  [&] { return "kernel '" + kernel.name() + "'"; });
-    driver::check(driver::table.cuDeviceGetAttribute(
-                      &multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, stream.device),
-                  "cuDeviceGetAttribute", "multiprocessor count");
-    std::uint64_t most =
-        std::uint64_t{static_cast<unsigned>(blocks)} * static_cast<unsigned>(multiprocessors);
-    std::uint64_t asked = shape.grid.product() * shape.cluster.value_or(launch::Dim3{}).product();
+    std::uint64_t most = launch::most_blocks_at_once(kernel, shape, stream);
+    std::uint64_t asked = shape.blocks().product();
     if (asked > most)
         throw std::invalid_argument(
             "kernel '" + kernel.name() + "': the specified grid size (" +

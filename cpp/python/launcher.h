@@ -20,8 +20,9 @@ std::shared_ptr<const launch::Layout>
 layout_for(const std::shared_ptr<const launch::Kernel>& kernel, nb::handle signature,
            CUcontext context);
 
-/// What a launch of that shape needs of the kernel: dynamic shared memory is opted in, a
-/// cooperative grid must be able to run at once. Throws std::invalid_argument.
+/// What a launch of that shape needs of the kernel, the driver and the stream: dynamic shared
+/// memory is opted in, the driver must know the attributes, a cooperative grid must be able to run
+/// at once. Throws std::invalid_argument, DriverError.
 void make_ready(const launch::Kernel& kernel, const launch::Shape& shape,
                 const handles::StreamBox& stream);
 

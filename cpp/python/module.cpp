@@ -24,6 +24,7 @@ NB_MODULE(_core, module) {
     bind_stream(module);
     bind_event(module);
     bind_buffer(module);
+    bind_tensor_map(module);
     bind_launch_config(module);
     bind_kernel_attributes(module);
     bind_kernel_occupancy(module);

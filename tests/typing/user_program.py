@@ -45,6 +45,19 @@ def fill(ordinal: int, size: int) -> float:
     end.sync()
     config = cudamod.LaunchConfig(grid=(1, 2), block=device.compute_capability.major)
     assert config.grid == (1, 2, 1)
+    ahead = cudamod.LaunchConfig(
+        grid=1,
+        block=32,
+        programmatic_event=cudamod.ProgrammaticEvent(device.create_event()),
+        access_policy_window=cudamod.AccessPolicyWindow(0, 4096, hit_prop="streaming"),
+        mem_sync_domain="remote",
+        attributes={20: b"1"},
+    )
+    assert ahead.access_policy_window is None or ahead.access_policy_window.hit_ratio == 1.0
+    tensor_map = cudamod.TensorMap.tiled(
+        device.allocate(size, stream=stream), (8, 16), shape=(64, 64), data_type="float32"
+    )
+    tensor_map.replace_address(tensor_map.address)
     return end - start
 
 

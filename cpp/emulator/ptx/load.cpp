@@ -242,6 +242,7 @@ class Loader {
         facts.max_threads = function.max_threads;
         facts.required_threads = function.required_threads;
         facts.required_cluster = function.required_cluster;
+        facts.explicit_cluster = function.explicit_cluster;
         facts.max_cluster_rank = function.max_cluster_rank;
         facts.min_blocks_per_sm = function.min_blocks_per_sm;
         facts.max_registers = function.max_registers;

@@ -61,6 +61,7 @@ struct Entry {
     std::uint32_t parameter_bytes = 0, static_shared_bytes = 0, local_bytes = 0;
     std::uint32_t registers = 0; ///< a guess: PTX does not say
     Dim3 max_threads{0, 0, 0}, required_threads{0, 0, 0}, required_cluster{0, 0, 0};
+    bool explicit_cluster = false; ///< launched in clusters, whoever gives their size
     std::uint32_t max_cluster_rank = 0, min_blocks_per_sm = 0, max_registers = 0;
 };
 
