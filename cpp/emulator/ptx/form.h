@@ -34,6 +34,7 @@ enum class Family : std::uint8_t {
     Bulk,
     Tensor,
     Policy,
+    Video,
 };
 
 /// A row of the table.

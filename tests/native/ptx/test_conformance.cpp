@@ -11,9 +11,15 @@ int main() {
     for (std::string line; std::getline(lines, line);)
         recorded[line.substr(17)] = std::stoull(line.substr(0, 16), nullptr, 16);
     CHECK(recorded.size() > 1000);
-    for (const conformance::Case& c : conformance::all_cases()) {
+    std::vector<conformance::Case> cases = conformance::all_cases();
+    const std::size_t known = cases.size();
+    for (const conformance::Case& c : conformance::unrecorded_cases())
+        cases.push_back(c);
+    for (std::size_t n = 0; n < cases.size(); ++n) {
+        const conformance::Case& c = cases[n];
         const std::string title = conformance::title(c);
         const auto expected = recorded.find(title);
+        if (expected == recorded.end() && n >= known) continue;
         if (expected == recorded.end()) {
             check::report(__FILE__, __LINE__, title + ": nothing recorded");
             continue;
