@@ -90,11 +90,13 @@ def bench(stream: Stream) -> Bench:
 def bfloat(values: Array) -> Array:
     """Round to nearest even; the upper halves of float32."""
     bits = values.astype(np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    rounded: Array = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    return rounded
 
 
 def from_bfloat(values: Array) -> Array:
-    return (values.astype(np.uint32) << 16).view(np.float32)
+    widened: Array = (values.astype(np.uint32) << 16).view(np.float32)
+    return widened
 
 
 def fp8_values(exponent_bits: int, finite_only: bool) -> Array:
@@ -103,10 +105,10 @@ def fp8_values(exponent_bits: int, finite_only: bool) -> Array:
     bias = 2 ** (exponent_bits - 1) - 1
     codes = np.arange(128)
     exponents, mantissas = codes >> mantissa_bits, codes & (2**mantissa_bits - 1)
-    values = np.where(
+    values: Array = np.where(
         exponents == 0,
         mantissas * 2.0 ** (1 - bias - mantissa_bits),
-        (1 + mantissas / 2**mantissa_bits) * 2.0 ** (exponents - bias.__float__()),
+        (1 + mantissas / 2**mantissa_bits) * 2.0 ** (exponents - float(bias)),
     )
     values[127 if finite_only else 124 :] = np.inf
     return values
@@ -123,12 +125,14 @@ def to_fp8(values: Array, exponent_bits: int, finite_only: bool) -> Array:
     middle = (low + high) / 2
     up = (magnitude > middle) | ((magnitude == middle) & (above % 2 == 0))
     code = np.where(up, above, above - 1)
-    return (code | (np.signbit(values).astype(np.int64) << 7)).astype(np.uint8)
+    signed: Array = (code | (np.signbit(values).astype(np.int64) << 7)).astype(np.uint8)
+    return signed
 
 
 def from_fp8(codes: Array, exponent_bits: int, finite_only: bool) -> Array:
     values = fp8_values(exponent_bits, finite_only)[codes & 127]
-    return np.where(codes & 128, -values, values)
+    signed: Array = np.where(codes & 128, -values, values)
+    return signed
 
 
 # Triton
@@ -214,7 +218,9 @@ def test_triton_transpose(bench: Bench) -> None:
 
 
 def test_triton_fp8(bench: Bench) -> None:
-    x = np.concatenate([bench.floats(500) * 100, np.float32([0, -0.0, 1e-9, 500, -1e9, 448])])
+    x = np.concatenate(
+        [bench.floats(500) * 100, np.array([0, -0.0, 1e-9, 500, -1e9, 448], np.float32)]
+    )
     x = np.resize(x, 512).astype(np.float32)
     out = bench.zeros(512)
     bench.triton("triton_fp8", 2, bench.upload(x), out)
@@ -224,7 +230,7 @@ def test_triton_fp8(bench: Bench) -> None:
 
 def test_triton_atomic_max(bench: Bench) -> None:
     x = bench.integers(-(2**31), 2**31, 900)
-    out = bench.upload(np.int32([-(2**31)]))
+    out = bench.upload(np.array([-(2**31)], np.int32))
     bench.triton("triton_atomic_max", 4, bench.upload(x), out, 900, shared=16)
     assert bench.download(out, np.int32)[0] == x.max()
 
@@ -234,12 +240,12 @@ def test_triton_attention(bench: Bench) -> None:
     out = bench.zeros(32 * 32)
     arguments = [bench.upload(array) for array in (q, k, v)]
     bench.triton("triton_attention", 1, *arguments, out, np.float32(0.25), shared=4096)
-    q, k, v = (array.astype(np.float32) for array in (q, k, v))
-    scores = q @ k.T * 0.25
+    left, right, value = (array.astype(np.float32) for array in (q, k, v))
+    scores = left @ right.T * 0.25
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     weights = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float16).astype(np.float32)
     np.testing.assert_allclose(
-        bench.download(out).reshape(32, 32), weights @ v, rtol=5e-3, atol=5e-3
+        bench.download(out).reshape(32, 32), weights @ value, rtol=5e-3, atol=5e-3
     )
 
 
@@ -353,7 +359,9 @@ def test_nvrtc_wmma_f64(bench: Bench) -> None:
 
 
 def test_nvrtc_fp8(bench: Bench) -> None:
-    x = np.concatenate([bench.floats(500) * 50, np.float32([0, -0.0, 1e-8, 460, 1e6, -60000, 3])])
+    x = np.concatenate(
+        [bench.floats(500) * 50, np.array([0, -0.0, 1e-8, 460, 1e6, -60000, 3], np.float32)]
+    )
     n = x.size
     e4m3, e5m2, back = bench.zeros(n, np.uint8), bench.zeros(n, np.uint8), bench.zeros(n)
     kernel = bench.kernel("nvrtc_kernels", "nvrtc_fp8")
@@ -417,7 +425,7 @@ def test_clang_convolution(bench: Bench) -> None:
     out = bench.zeros(x.size)
     kernel = bench.kernel("clang_kernels", "clang_convolution")
     bench.run(kernel, 5, 128, bench.upload(x), out, 30, 20)
-    weights = np.float32([[1, 2, 1], [2, 4, 2], [1, 2, 1]]) / 16
+    weights = np.array([[1, 2, 1], [2, 4, 2], [1, 2, 1]], np.float32) / 16
     padded = np.pad(x, 1)
     expected = sum(
         weights[i, j] * padded[i : i + 20, j : j + 30] for i in range(3) for j in range(3)

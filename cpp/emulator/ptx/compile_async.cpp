@@ -53,9 +53,20 @@ void FunctionCompiler::async(const Form& form, const syntax::Instruction& syntax
     result.slots[7] = address_value(from);
     std::size_t operands = syntax.operands.size();
     if (form.has("L2::cache_hint")) source(syntax.operands[--operands], Type::B64);
-    if (operands > 3) result.slots[0] = source(syntax.operands[3], Type::U32);
+    if (operands > 3) result.slots[0] = bytes_to_read(syntax.operands[3], result.extra);
     set_address(result, to);
     emit(result);
+}
+
+/// A count, or a predicate that says to read nothing.
+Slot FunctionCompiler::bytes_to_read(const Operand& operand, std::uint32_t bytes) {
+    const Symbol* symbol = operand.kind == Operand::Kind::Name ? find(operand.name) : nullptr;
+    const bool predicate =
+        symbol != nullptr && symbol->kind == Symbol::Kind::Register && symbol->type == Type::Pred;
+    if (!predicate) return source(operand, Type::U32);
+    const Slot slot = new_temporary(4);
+    choose(slot, predicate_source(operand), 0, bytes);
+    return slot;
 }
 
 void FunctionCompiler::store_async(const Form& form, const syntax::Instruction& syntax) {

@@ -35,6 +35,7 @@ enum class Family : std::uint8_t {
     Tensor,
     Policy,
     Video,
+    Pair,
 };
 
 /// A row of the table.

@@ -274,19 +274,23 @@ void FunctionCompiler::set(const Form& form, const syntax::Instruction& syntax) 
     first.slots[0] = new_register(Type::Pred);
     emit(first);
 
+    const Slot to = destination(syntax.operands[0], form.type()).slot;
+    if (to == kNoSlot) fail("'_' can't be the destination of 'set'");
+    choose(to, first.slots[0], form.type() == Type::F32 ? 0x3f800000 : 0xffffffff, 0);
+}
+
+void FunctionCompiler::choose(Slot to, Slot predicate, std::uint32_t yes, std::uint32_t no) {
     Form choice;
     static constexpr FormRow kSelp{"selp", "", "", Family::Compare};
     choice.row = &kSelp;
     choice.types[0] = Type::B32;
-    Instruction second;
-    second.handler = context_.set.arithmetic(choice);
-    second.slots[0] = destination(syntax.operands[0], form.type()).slot;
-    if (second.slots[0] == kNoSlot) fail("'_' can't be the destination of 'set'");
-    second.slots[1] =
-        context_.constants.value(4, form.type() == Type::F32 ? 0x3f800000 : 0xffffffff);
-    second.slots[2] = context_.constants.value(4, 0);
-    second.slots[3] = first.slots[0];
-    emit(second);
+    Instruction result;
+    result.handler = context_.set.arithmetic(choice);
+    result.slots[0] = to;
+    result.slots[1] = context_.constants.value(4, yes);
+    result.slots[2] = context_.constants.value(4, no);
+    result.slots[3] = predicate;
+    emit(result);
 }
 
 void FunctionCompiler::instruction(const syntax::Instruction& syntax) {
@@ -348,6 +352,9 @@ void FunctionCompiler::instruction(const syntax::Instruction& syntax) {
         return;
     case Family::Policy:
         policy(form, syntax);
+        return;
+    case Family::Pair:
+        pair(form, syntax);
         return;
     case Family::Nothing:
         without_effect(form, syntax);

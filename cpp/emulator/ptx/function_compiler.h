@@ -89,6 +89,8 @@ class FunctionCompiler {
     void plain(const Form& form, const syntax::Instruction& syntax, Instruction result,
                Handler handler);
     void set(const Form& form, const syntax::Instruction& syntax);
+    void choose(Slot to, Slot predicate, std::uint32_t yes, std::uint32_t no);
+    void pair(const Form& form, const syntax::Instruction& syntax);
     void move(const Form& form, const syntax::Instruction& syntax);
     void move_vector(const Form& form, const syntax::Instruction& syntax);
     void memory(const Form& form, const syntax::Instruction& syntax);
@@ -116,6 +118,7 @@ class FunctionCompiler {
     void bulk(const Form& form, const syntax::Instruction& syntax);
     void tensor(const Form& form, const syntax::Instruction& syntax);
     Address tensor_address(const Operand& operand, const Form& form, Instruction& result);
+    Slot bytes_to_read(const Operand& operand, std::uint32_t bytes);
     void store_async(const Form& form, const syntax::Instruction& syntax);
     void without_effect(const Form& form, const syntax::Instruction& syntax);
     void policy(const Form& form, const syntax::Instruction& syntax);

@@ -55,14 +55,17 @@ inline std::string header(const std::string& version = "9.0", const std::string&
     return ".version " + version + "\n.target " + target + "\n.address_size 64\n";
 }
 
-inline ptx::LoadResult load(const std::string& text) {
-    return ptx::load(text, ptx::Target{90, 'a', 90});
+constexpr ptx::Target kDevice{90, 'a', 90};
+
+inline ptx::LoadResult load(const std::string& text, const ptx::Target& device = kDevice) {
+    return ptx::load(text, device);
 }
 
 /// A loaded module with memory for its variables and a way to launch its kernels.
 class Module {
   public:
-    explicit Module(const std::string& text) : result_(load(text)) {
+    explicit Module(const std::string& text, const ptx::Target& device = kDevice)
+        : result_(load(text, device)) {
         if (!result_.program) {
             check::report(__FILE__, __LINE__,
                           "does not load: " + result_.log + text.substr(0, 4000));

@@ -265,6 +265,18 @@ void accepted() {
     CHECK(harness::load(text("sm_90a", "233")).log.find("multiple of 8") != std::string::npos);
 }
 
+void parts_of_copies() {
+    // What is not read is zero: by a count, or by a predicate.
+    const auto words = single(R"(
+        st.global.v2.u32 [%d0], {5, 6}; setp.eq.u32 %p1, %r0, 0; st.shared.v4.u32 [s], {9, 9, 9, 9}; st.shared.v4.u32 [s+16], {9, 9, 9, 9};
+        cp.async.ca.shared.global [s], [%d0], 8, 4; cp.async.ca.shared.global [s+8], [%d0], 8, %p1; setp.ne.u32 %p1, %r0, 0; cp.async.ca.shared.global [s+16], [%d0], 8, %p1;
+        cp.async.wait_all; ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [s]; ld.shared.v2.u32 {%r5, %r6}, [s+16]; st.global.v4.u32 [%d0+16], {%r1, %r2, %r3, %r4}; st.global.v2.u32 [%d0+32], {%r5, %r6};)",
+                              10);
+    const std::uint32_t expected[] = {5, 0, 0, 0, 5, 6};
+    for (std::size_t n = 0; n < std::size(expected); ++n)
+        CHECK_EQ(words[4 + n], expected[n]);
+}
+
 void vector_atomics() {
     Module m(entry(".param .u64 out", R"(
         ld.param.u64 %d0, [out]; mov.f32 %f0, 0f3F800000; mov.f32 %f1, 0f40000000; mov.f32 %f2, 0f40400000; mov.f32 %f3, 0f40800000;
@@ -292,5 +304,6 @@ int main() {
     tensors();
     accepted();
     vector_atomics();
+    parts_of_copies();
     return check::failures();
 }

@@ -3,6 +3,8 @@
 #include "harness.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <functional>
 
@@ -25,6 +27,31 @@ void check_case(const std::string& instruction, std::size_t operands, const Func
         check::report(__FILE__, __LINE__, instruction + ": " + std::to_string(wrong) + " wrong");
 }
 
+/// f32x2 is f32 twice.
+void pairs() {
+    const std::string head =
+        ".visible .entry k(.param .u64 out) { .reg .b64 %d<8>; .reg .b32 %r<8>; "
+        "ld.param.u64 %d0, [out]; mov.b32 %r0, 0x3f800001; mov.b32 %r1, "
+        "0x40490fdb; mov.b64 %d1, {%r0, %r1}; mov.b64 %d2, {%r1, %r1}; ";
+    harness::Module m(harness::header("9.0", "sm_100") + head +
+                          "fma.rn.f32x2 %d3, %d1, %d2, %d1; mul.rz.ftz.f32x2 %d4, %d1, %d2; "
+                          "sub.f32x2 %d1, %d2, %d1; st.global.v2.b64 [%d0], {%d3, %d4}; "
+                          "st.global.b64 [%d0+16], %d1; ret; }",
+                      {100, 'a', 90});
+    const auto out = m.memory.allocate(32);
+    CHECK_RUNS(m.launch("k", {1, 1, 1}, {1, 1, 1}, out));
+    const auto f = m.memory.download<float>(out);
+    const float a[] = {std::bit_cast<float>(0x3f800001u), std::bit_cast<float>(0x40490fdbu)},
+                b = a[1];
+    for (std::size_t n = 0; n < 2; ++n) {
+        CHECK_EQ(f[n], std::fma(a[n], b, a[n]));
+        CHECK(std::fabs(f[2 + n] - a[n] * b) <= 1e-6f);
+        CHECK_EQ(f[4 + n], b - a[n]);
+    }
+    CHECK(harness::load(harness::header() + head + "add.f32x2 %d1, %d1, %d1; ret; }")
+              .log.find("requires .target sm_100") != std::string::npos);
+}
+
 std::int32_t s(std::uint32_t x) {
     return static_cast<std::int32_t>(x);
 }
@@ -32,6 +59,7 @@ std::int32_t s(std::uint32_t x) {
 } // namespace
 
 int main() {
+    pairs();
     check_case("vadd.u32.u32.u32", 2, [](auto a, auto b, auto) { return a + b; });
     check_case("vadd.u32.u32.u32.sat", 2,
                [](auto a, auto b, auto) { return a + b < a ? 0xffffffffu : a + b; });
