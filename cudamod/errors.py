@@ -18,7 +18,11 @@ class CUDAError(RuntimeError):
         call: the driver function, ``"cuLaunchKernelEx"``.
         subject: the object and value concerned, or an empty string.
         log: what the driver itself said, one message per line; empty before CUDA 12.9.
+        launches: with the fault of a kernel, the last launches of each device from the oldest to
+            the newest, if ``CUDAMOD_LAUNCH_LOG`` asks for them.
     """
+
+    launches: tuple[str, ...] = ()
 
     def __init__(
         self, message: str, status: int, name: str, call: str, subject: str = "", log: str = ""
@@ -37,6 +41,30 @@ class CUDAError(RuntimeError):
 
 class CUDAOutOfMemoryError(CUDAError, MemoryError):
     """CUDA_ERROR_OUT_OF_MEMORY."""
+
+
+class CompileError(CUDAError):
+    """Compiling or linking failed: in NVRTC, libNVVM, nvJitLink or the driver's linker.
+
+    ``status`` and ``name`` are those of the library whose function is ``call``; ``subject`` names
+    the program or the link; ``log`` is what the compiler wrote.
+
+    Attributes:
+        options: the options as they were given to the compiler.
+    """
+
+    options: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, status: int, name: str, call: str, subject: str, log: str, options: tuple[str, ...]
+    ) -> CompileError:
+        """The error with its message: the call, what is concerned, the options and the log."""
+        given = f", options {' '.join(options)}" if options else ""
+        written = f"\n\n{log}" if log else ""
+        made = cls(f"{call}: {name} ({subject}{given}){written}", status, name, call, subject, log)
+        made.options = options
+        return made
 
 
 class CUDAFileError(CUDAError, OSError):
@@ -101,6 +129,10 @@ class DriverNotFoundError(RuntimeError):
         self.searched = searched
 
 
+class CompilerNotFoundError(RuntimeError):
+    """A compiler or linker library is not installed, or the bindings that call it."""
+
+
 class CUDAWarning(RuntimeWarning):
     """Something failed where nobody could be told, in a destructor for example."""
 
@@ -112,14 +144,27 @@ _CLASSES: dict[str, type[CUDAError]] = {
 
 
 def _driver_error(
-    message: str, status: int, name: str, call: str, subject: str, log: str, needed: int, found: int
+    message: str,
+    status: int,
+    name: str,
+    call: str,
+    subject: str,
+    log: str,
+    needed: int,
+    found: int,
+    launches: tuple[str, ...] = (),
 ) -> CUDAError:
     if needed:
         too_old = DriverTooOldError(message, status, name, call, subject, log)
         too_old.needed = needed
         too_old.found = found
         return too_old
-    return _CLASSES.get(name, CUDAError)(message, status, name, call, subject, log)
+    if launches:
+        message = "\n  ".join((f"{message}\nThe last launches, the newest last:", *launches))
+    error = _CLASSES.get(name, CUDAError)(message, status, name, call, subject, log)
+    if launches:
+        error.launches = launches
+    return error
 
 
 def _not_found(message: str, choice: str, searched: list[tuple[str, str]]) -> DriverNotFoundError:
