@@ -15,7 +15,7 @@ namespace {
 
 using std::int32_t, std::int64_t, std::uint32_t, std::uint64_t;
 
-constexpr unsigned kMaxRows = 32, kMaxColumns = 32, kMaxDepth = 256;
+constexpr unsigned kMaxRows = 32, kMaxColumns = 32;
 
 struct Inputs {
     const Warp& w;
@@ -118,8 +118,7 @@ bool is_finite(float x) {
 class FloatSum {
   public:
     FloatSum(const Operand& left, const Operand& right, bool to_half)
-        : left_(left), right_(right), to_half_(to_half),
-          fraction_(left.format.mantissa + right.format.mantissa) {}
+        : left_(left), to_half_(to_half), fraction_(left.format.mantissa + right.format.mantissa) {}
 
     /// `c` and, unless it is half precision, the result are single precision.
     uint32_t run(const Term* a, const Term* b, unsigned depth, uint32_t c) const {
@@ -170,7 +169,7 @@ class FloatSum {
         return ops::encode(value, kSingle, ops::Rounding::Zero, false, 0);
     }
 
-    Operand left_, right_;
+    Operand left_;
     bool to_half_;
     int fraction_;
 };
