@@ -30,6 +30,7 @@ NB_MODULE(_core, module) {
     bind_plain_memory(module);
     bind_memory_owner(module);
     bind_buffer(module);
+    bind_image(module);
     bind_tensor_map(module);
     bind_launch_config(module);
     bind_kernel_attributes(module);
@@ -38,6 +39,9 @@ NB_MODULE(_core, module) {
     bind_library(module);
     bind_link_input(module);
     bind_launcher(module);
+    bind_prepared(module);
+    bind_sequence(module);
+    bind_graph(module);
     bind_launch(module);
     bind_current_stream(module);
     bind_launch_observer(module);
