@@ -15,6 +15,7 @@ import pytest
 
 if TYPE_CHECKING:
     from ptx import Stored
+    from ptx_kernels import Bench
 
     from cudamod import Device, Stream
 
@@ -147,3 +148,11 @@ def stored(stream: Stream) -> Stored:
     from ptx import Stored
 
     return Stored(stream)
+
+
+@pytest.fixture
+def bench(stream: Stream) -> Bench:
+    """Runs the kernels of ``data/ptx``, see ``tests/ptx_kernels.py``."""
+    from ptx_kernels import Bench
+
+    return Bench(stream)
