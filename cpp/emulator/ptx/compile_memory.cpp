@@ -152,9 +152,23 @@ void FunctionCompiler::memory(const Form& form, const syntax::Instruction& synta
     result.handler =
         load ? context_.set.load(bytes, vector, memory) : context_.set.store(bytes, vector, memory);
     set_address(result, address);
+    note_access(result, form, load ? Access::Kind::Load : Access::Kind::Store, memory);
     emit(result);
     for (const Result& produced : results)
         finish(produced);
+}
+
+/// What checks have to know of it.
+void FunctionCompiler::note_access(const Instruction& result, const Form& form, Access::Kind kind,
+                                   Where where) {
+    auto& accesses = context_.code.accesses;
+    accesses.resize(result.cache + 1);
+    const bool strong = kind == Access::Kind::Atomic || form.has("volatile") ||
+                        form.has("relaxed") || form.has("acquire") || form.has("release") ||
+                        form.has("mmio");
+    const unsigned vector = kind == Access::Kind::Atomic ? 1 : vector_of(form);
+    accesses[result.cache] = {kind, where, static_cast<std::uint8_t>(size_of(form.type()) * vector),
+                              strong};
 }
 
 void FunctionCompiler::atomic(const Form& form, const syntax::Instruction& syntax) {
@@ -181,6 +195,7 @@ void FunctionCompiler::atomic(const Form& form, const syntax::Instruction& synta
     }
     result.handler = select_atomic(form, memory);
     set_address(result, address);
+    note_access(result, form, Access::Kind::Atomic, memory);
     emit(result);
 }
 

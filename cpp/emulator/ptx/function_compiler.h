@@ -107,6 +107,7 @@ class FunctionCompiler {
 
     Instruction& emit(Instruction instruction);
     void set_address(Instruction& instruction, const Address& address);
+    void note_access(const Instruction& result, const Form& form, Access::Kind kind, Where where);
 
     ModuleContext& context_;
     FunctionCode& function_;
