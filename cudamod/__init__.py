@@ -17,6 +17,8 @@ from cudamod._core import (
     launch,
 )
 from cudamod.errors import (
+    CompileError,
+    CompilerNotFoundError,
     CUDAError,
     CUDAFileError,
     CUDAFileNotFoundError,
@@ -32,11 +34,16 @@ from cudamod.stream import Stream, StreamOptions
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cudamod import driver, emulator, handles
+    from cudamod.compile_cache import CompileCache
     from cudamod.launch_attributes import (
         AccessPolicyWindow,
         LaunchCompletionEvent,
         ProgrammaticEvent,
     )
+    from cudamod.linker import Linker
+    from cudamod.linker_options import LinkerOptions
+    from cudamod.program import Program
+    from cudamod.program_options import ProgramOptions
     from cudamod.tensor_map import TensorMap
 
 __version__ = "0.1.0"
@@ -49,6 +56,9 @@ __all__ = [
     "CUDAFileNotFoundError",
     "CUDAOutOfMemoryError",
     "CUDAWarning",
+    "CompileCache",
+    "CompileError",
+    "CompilerNotFoundError",
     "Context",
     "Device",
     "DriverNotFoundError",
@@ -61,7 +71,11 @@ __all__ = [
     "LaunchCompletionEvent",
     "LaunchConfig",
     "Launcher",
+    "Linker",
+    "LinkerOptions",
     "ObjectCode",
+    "Program",
+    "ProgramOptions",
     "ProgrammaticEvent",
     "Stream",
     "StreamOptions",
@@ -77,7 +91,12 @@ __all__ = [
 # Where the rare classes are: their modules are imported when they are asked for.
 _LAZY = {
     "AccessPolicyWindow": "launch_attributes",
+    "CompileCache": "compile_cache",
     "LaunchCompletionEvent": "launch_attributes",
+    "Linker": "linker",
+    "LinkerOptions": "linker_options",
+    "Program": "program",
+    "ProgramOptions": "program_options",
     "ProgrammaticEvent": "launch_attributes",
     "TensorMap": "tensor_map",
 }

@@ -39,6 +39,30 @@ class CUDAOutOfMemoryError(CUDAError, MemoryError):
     """CUDA_ERROR_OUT_OF_MEMORY."""
 
 
+class CompileError(CUDAError):
+    """Compiling or linking failed: in NVRTC, libNVVM, nvJitLink or the driver's linker.
+
+    ``status`` and ``name`` are those of the library whose function is ``call``; ``subject`` names
+    the program or the link; ``log`` is what the compiler wrote.
+
+    Attributes:
+        options: the options as they were given to the compiler.
+    """
+
+    options: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, status: int, name: str, call: str, subject: str, log: str, options: tuple[str, ...]
+    ) -> CompileError:
+        """The error with its message: the call, what is concerned, the options and the log."""
+        given = f", options {' '.join(options)}" if options else ""
+        written = f"\n\n{log}" if log else ""
+        made = cls(f"{call}: {name} ({subject}{given}){written}", status, name, call, subject, log)
+        made.options = options
+        return made
+
+
 class CUDAFileError(CUDAError, OSError):
     """The file of an image can't be read."""
 
@@ -99,6 +123,10 @@ class DriverNotFoundError(RuntimeError):
         super().__init__(message)
         self.choice = choice
         self.searched = searched
+
+
+class CompilerNotFoundError(RuntimeError):
+    """A compiler or linker library is not installed, or the bindings that call it."""
 
 
 class CUDAWarning(RuntimeWarning):

@@ -52,6 +52,12 @@ def pytest_report_header() -> str:
         return f"cudamod {cudamod.__version__}: {error}"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_cache_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Through the environment, so that child processes keep out of it, too."""
+    os.environ["CUDAMOD_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture(scope="session")
 def cxx() -> list[str]:
     """The command of a C++ compiler."""

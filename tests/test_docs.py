@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from compiling import needs_nvjitlink, needs_nvrtc
 
 ROOT = Path(__file__).parents[1]
 
@@ -34,13 +35,34 @@ def test_links_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def test_the_table_of_behaviours_is_the_drivers(request: pytest.FixtureRequest) -> None:
-    if request.config.getoption("--driver") != "emulated":
+@pytest.mark.parametrize("mark", ["behaviours", "program options", "linker options"])
+def test_generated_tables_are_true(mark: str, request: pytest.FixtureRequest) -> None:
+    if mark == "behaviours" and request.config.getoption("--driver") != "emulated":
         pytest.skip("asks the emulated driver")
     spec = importlib.util.spec_from_file_location("tables", ROOT / "docs" / "tables.py")
     assert spec is not None
     assert spec.loader is not None
     tables = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tables)
-    page = (ROOT / "docs" / "emulated-driver.md").read_text()
-    assert tables.with_table(page, tables.behaviours()) == page
+    name, table = tables.TABLES[mark]
+    page = (ROOT / "docs" / name).read_text()
+    assert tables.with_table(page, mark, table()) == page
+    assert f"<!-- {mark} -->" in page
+
+
+@needs_nvrtc
+@needs_nvjitlink
+@pytest.mark.parametrize("example", ["compile_and_launch.py"])
+def test_examples_run(example: str, run_python: Callable[..., str]) -> None:
+    # An emulated driver as new as any compiler's PTX.
+    text = (ROOT / "examples" / example).read_text()
+    assert run_python(text, CUDAMOD_EMULATOR_DRIVER_VERSION="13090")
+
+
+@needs_nvrtc
+@needs_nvjitlink
+def test_the_examples_of_the_page_on_compiling_run(run_python: Callable[..., str]) -> None:
+    page = (ROOT / "docs" / "compiling.md").read_text()
+    examples = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(examples) > 3
+    run_python("\n".join(examples))

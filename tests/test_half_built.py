@@ -13,6 +13,7 @@ import pytest
 
 import cudamod
 from cudamod import Device, EventOptions, LaunchConfig, Stream, StreamOptions
+from cudamod._compiler_library import NVJITLINK
 
 # Classes whose objects only other objects make.
 MADE_ELSEWHERE = [
@@ -29,14 +30,16 @@ MADE_ELSEWHERE = [
 ]
 NATIVE = [kind for kind in MADE_ELSEWHERE if kind is not cudamod.ObjectCode]
 NATIVE += [Device, LaunchConfig]
+COMPILING = [cudamod.CompileCache, cudamod.Linker, cudamod.Program]
+OPTIONS = [EventOptions, StreamOptions, cudamod.LinkerOptions, cudamod.ProgramOptions]
 MADE_BY_CALL = [
     Device,
-    EventOptions,
     LaunchConfig,
-    StreamOptions,
     cudamod.AccessPolicyWindow,
     cudamod.LaunchCompletionEvent,
     cudamod.ProgrammaticEvent,
+    *COMPILING,
+    *OPTIONS,
 ]
 EXCEPTIONS = [
     value
@@ -95,7 +98,7 @@ def test_a_launch_config_may_have_a_subclass() -> None:
     assert (config.grid, config.note) == ((2, 1, 1), "mine")
 
 
-@pytest.mark.parametrize("kind", [StreamOptions, EventOptions])
+@pytest.mark.parametrize("kind", OPTIONS)
 def test_options_made_without_a_call_have_their_defaults(kind: Any) -> None:
     assert kind.__new__(kind) == kind()
     assert repr(kind.__new__(kind)) == repr(kind())
@@ -109,6 +112,16 @@ def test_initialising_again_changes_nothing(device: Device, stream: Stream) -> N
             with contextlib.suppress(TypeError):
                 type(thing).__init__(thing, *arguments)
     assert (repr(stream), repr(event), repr(buffer), repr(device)) == before
+
+
+def test_what_compiles_is_not_pickled() -> None:
+    program = cudamod.Program("", "c++")
+    code = cudamod.ObjectCode.from_ptx(b"text")
+    things = [program, cudamod.Linker(code)] if NVJITLINK.is_available() else [program]
+    for thing in things:
+        for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match=f"cannot pickle '{type(thing).__name__}' object"):
+                attempt(thing)
 
 
 Makers = dict[str, Callable[[Device], Any]]
@@ -144,6 +157,8 @@ TRAVELS: Makers = {
     "Device": lambda device: device,
     "StreamOptions": lambda device: StreamOptions(False, -1),
     "EventOptions": lambda device: EventOptions(blocking_sync=True),
+    "LinkerOptions": lambda device: cudamod.LinkerOptions(arch="sm_90", kernels_used=["k"]),
+    "ProgramOptions": lambda device: cudamod.ProgramOptions(define_macro=["A", ("B", "1")]),
     "LaunchConfig": lambda device: LaunchConfig(grid=(1, 2, 3), block=4, shmem_size=5),
 }
 

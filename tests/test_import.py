@@ -42,6 +42,7 @@ def test_rare_modules_come_when_they_are_asked_for(run_python: Callable[..., str
     code = """
 import cudamod
 cudamod.handles.retired, cudamod.driver.use, cudamod.emulator.inject
+cudamod.Program, cudamod.ProgramOptions, cudamod.Linker, cudamod.LinkerOptions, cudamod.CompileCache
 try:
     cudamod.nothing
 except AttributeError as error:
@@ -62,3 +63,14 @@ except ImportError as error:
     print(error)
 """
     assert "once per process" in run_python(code)
+
+
+def test_options_of_programs_need_no_compiler(run_python: Callable[..., str]) -> None:
+    code = """
+import sys
+import cudamod
+cudamod.Program("", "c++", cudamod.ProgramOptions(arch="sm_90"))
+print([name for name in sys.modules if name == "cuda" or name.startswith("cuda.")])
+assert "libnvrtc" not in open("/proc/self/maps").read()
+"""
+    assert run_python(code) == "[]\n"

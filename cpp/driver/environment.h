@@ -25,6 +25,10 @@ inline constexpr Variable kUnloadVariable{"CUDAMOD_UNLOAD", "deferred, now or ne
                                           "when a library whose last handle is gone is unloaded: "
                                           "at the next safe point, at once, or not at all"};
 
+inline constexpr Variable kCacheDirVariable{
+    "CUDAMOD_CACHE_DIR", "a path",
+    "the folder of compiled programs and extracted headers, else cudamod in the user's cache"};
+
 inline constexpr Variable kTraceVariable{
     "CUDAMOD_TRACE", "0 or 1", "print the creation and destruction of every handle on stderr"};
 
@@ -32,8 +36,8 @@ inline constexpr Variable kLeakCheckVariable{
     "CUDAMOD_LEAK_CHECK", "0 or 1",
     "at exit, print the handles that were never released on stderr, and where they were made"};
 
-inline constexpr Variable kVariables[] = {kDriverVariable, kGilVariable, kUnloadVariable,
-                                          kTraceVariable, kLeakCheckVariable};
+inline constexpr Variable kVariables[] = {kDriverVariable, kGilVariable,       kUnloadVariable,
+                                          kTraceVariable,  kLeakCheckVariable, kCacheDirVariable};
 
 /// The variable's value now; unset and empty are the same.
 inline std::optional<std::string> read(const Variable& variable) {

@@ -17,6 +17,8 @@ CUDAMOD_BEHAVIOUR("library", measured, "A damaged cubin answers 200 at the load 
 CUDAMOD_BEHAVIOUR("library", measured, "faithful: attributes of a kernel whose library was unloaded still answer 0. strict: 400.")
 CUDAMOD_BEHAVIOUR("library", assumed, "Launching a kernel whose library was unloaded answers 400, also in the faithful manner.")
 CUDAMOD_BEHAVIOUR("library", measured, "Unloading a library waits for the contexts in which it was used.")
+CUDAMOD_BEHAVIOUR("link", assumed, "The driver's linker joins PTX into one PTX text, which this driver loads; other inputs answer 801.")
+CUDAMOD_BEHAVIOUR("link", assumed, "Symbols of the same name in two modules collide, also where neither is visible outside its module.")
 CUDAMOD_BEHAVIOUR("kernel", measured, "The dynamic shared memory maximum starts at 49,152 less static and can be set up to the device's opt-in limit less static.")
 CUDAMOD_BEHAVIOUR("kernel", assumed, "Registers of a PTX image are an estimate; PTX does not say them.")
 CUDAMOD_BEHAVIOUR("launch", measured, "Zero or too large dimensions, too much dynamic shared memory and missing parameters answer 1; a grid that is no multiple of the cluster 912.")

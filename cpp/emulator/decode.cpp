@@ -111,7 +111,8 @@ ptx::LoadResult compile(std::string_view text, const Profile& device) {
 Code decode_ptx(std::string_view text, const Profile& device) {
     ptx::LoadResult loaded = compile(text, device);
     if (loaded.status == ptx::LoadStatus::UnsupportedVersion) {
-        return refused(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "The PTX is newer than this driver",
+        return refused(CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+                       "The PTX is newer than this driver (CUDAMOD_EMULATOR_DRIVER_VERSION)",
                        loaded.log);
     }
     if (loaded.status != ptx::LoadStatus::Ok)

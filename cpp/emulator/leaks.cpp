@@ -6,6 +6,7 @@
 #include "emulator/event.h"
 #include "emulator/kernel.h"
 #include "emulator/library.h"
+#include "emulator/link.h"
 #include "emulator/module.h"
 #include "emulator/objects.h"
 #include "emulator/pool.h"
@@ -40,7 +41,8 @@ std::vector<std::pair<std::string, std::size_t>> live_counts() {
             {"pool", all.pools.live() - devices().size()},
             {"device_memory", device_memory},
             {"host_memory", host_memory},
-            {"user_object", all.user_objects.live()}};
+            {"user_object", all.user_objects.live()},
+            {"link", all.links.live()}};
 }
 
 void report_leaks() {

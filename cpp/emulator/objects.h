@@ -14,6 +14,7 @@ struct Kernel;
 struct Function;
 struct Module;
 struct UserObject;
+struct Link;
 
 /// The live objects of the whole driver. Guarded by the driver's lock.
 struct Objects {
@@ -26,6 +27,7 @@ struct Objects {
     HandleTable<CUfunction, Function> functions{6};
     HandleTable<CUmodule, Module> modules{7};
     HandleTable<CUuserObject, UserObject> user_objects{8};
+    HandleTable<CUlinkState, Link> links{12};
 };
 
 Objects& objects();

@@ -20,6 +20,7 @@ void bind_kernel_attributes(nanobind::module_& module);
 void bind_kernel_occupancy(nanobind::module_& module);
 void bind_kernel(nanobind::module_& module);
 void bind_library(nanobind::module_& module);
+void bind_link_input(nanobind::module_& module);
 void bind_launcher(nanobind::module_& module);
 
 } // namespace cudamod::python

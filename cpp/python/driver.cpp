@@ -114,6 +114,15 @@ void bind_driver(nb::module_& module) {
         },
         nb::sig("def environment() -> tuple[tuple[str, str, str], ...]"),
         "Every environment variable: name, values, meaning.");
+    module.def(
+        "cache_directory",
+        []() -> nb::object {
+            const auto path = driver::read(driver::kCacheDirVariable);
+            if (!path) return nb::none();
+            return nb::steal(PyUnicode_DecodeFSDefault(path->c_str()));
+        },
+        nb::sig("def cache_directory() -> str | None"),
+        "The folder that CUDAMOD_CACHE_DIR names, or None.");
 }
 
 } // namespace cudamod::python

@@ -30,5 +30,6 @@ NB_MODULE(_core, module) {
     bind_kernel_occupancy(module);
     bind_kernel(module);
     bind_library(module);
+    bind_link_input(module);
     bind_launcher(module);
 }

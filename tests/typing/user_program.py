@@ -61,6 +61,25 @@ def fill(ordinal: int, size: int) -> float:
     return end - start
 
 
+def compile_and_link(source: str) -> cudamod.Kernel:
+    """Options as an object and as a dictionary."""
+    options = cudamod.ProgramOptions(arch="sm_90", define_macro=[("N", "4"), "FAST"], ftz=True)
+    program = cudamod.Program(source, "c++", options)
+    with open("log") as log:
+        part = program.compile("ltoir", ["f<int>", b"g"], log, cache=False, extra_digest="1")
+    code = cudamod.Linker(part, options={"arch": options.arch}).link("cubin")
+    try:
+        again = cudamod.Linker(part, code, options=cudamod.LinkerOptions(kernels_used="f")).link(
+            "ptx"
+        )
+    except cudamod.CompileError as error:
+        flags: tuple[str, ...] = error.options
+        raise SystemExit(f"{error.log} {flags}") from error
+    cache = cudamod.CompileCache("folder", max_bytes=1 << 20)
+    count: int = cache.content().entries
+    return program.compile("cubin", cache=cache).get_kernel("f<int>" if count else again.name)
+
+
 def main() -> None:
     """Say which driver this is."""
     try:

@@ -16,6 +16,10 @@ driver.use(None)  # arg-type
 driver.version() + "x"  # operator
 cudamod.NoSuchName  # attr-defined
 cudamod.CUDAError.statuses  # attr-defined
+cudamod.ProgramOptions(fast=True)  # call-arg
+cudamod.ProgramOptions(debug="yes")  # arg-type
+cudamod.Program("", "c++").compile(3)  # arg-type
+cudamod.Linker("file")  # arg-type
 cudamod.LaunchConfig(grid=1, block=1, mem_sync_domain="far")  # arg-type
 cudamod.LaunchConfig(1, None, 1, 0, False, False, (2, 1))  # call-arg
 cudamod.TensorMap.tiled(0, 1, swizzle="512b")  # arg-type
