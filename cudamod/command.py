@@ -66,6 +66,7 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
 
 def _add_emulate(parser: argparse.ArgumentParser) -> None:
     text = _matching
+    check = "(uninitialized|races|barriers|all)"
     number, positive = text("[0-9]+", "a number"), text("0*[1-9][0-9]*", "a positive number")
     parser.add_argument(
         "--devices",
@@ -79,7 +80,7 @@ def _add_emulate(parser: argparse.ArgumentParser) -> None:
         metavar="BYTES",
         help="per device, with K, M or G (default: 16G)",
     )
-    parser.add_argument("--driver-version", type=number, metavar="N", help="default: 13000")
+    parser.add_argument("--driver-version", type=number, metavar="N", help="default: 13050")
     parser.add_argument(
         "--manner",
         choices=["strict", "faithful"],
@@ -104,6 +105,12 @@ def _add_emulate(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="CALL:NTH:STATUS",
         help="the NTH call of CALL answers STATUS; may be repeated",
+    )
+    parser.add_argument(
+        "--checks",
+        type=text(f"{check}(,{check})*", "checks: uninitialized, races, barriers or all"),
+        metavar="LIST",
+        help="check kernels for more than bounds: uninitialized,races,barriers or all",
     )
     parser.add_argument(
         "--null-launch", action="store_true", help="count launches and run no kernel"

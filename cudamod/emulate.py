@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cudamod import _core
+from cudamod.emulator import open_control, profiles
 
 __all__ = ["run"]
 
@@ -29,6 +30,7 @@ _AWAITED = {
     signal.SIGUSR1,
     signal.SIGUSR2,
 }
+_VERSION = "13050"  # programs bring compilers of their own, whose PTX an older driver refuses
 _FROM_THE_TERMINAL = 0x80  # SI_KERNEL: the program, in the same process group, has it too
 
 
@@ -40,6 +42,12 @@ def run(program: Sequence[str], settings: Mapping[str, str]) -> int:
     passed on. The status is 127 for a program that is not found, 126 for one that cannot run.
     """
     (driver,) = _core.driver_places("emulated")
+    known = profiles(open_control(driver))
+    for device in settings.get("DEVICES", "none").split(","):
+        if device not in (*known, "none"):
+            message = f"no profile of a device {device!r}: there are {', '.join(known)}"
+            print(f"cudamod emulate: {message}", file=sys.stderr)
+            return 2
     chosen = f" ({settings['DEVICES']})" if "DEVICES" in settings else ""
     print(
         f"cudamod emulate: an emulated CUDA driver, not a GPU{chosen}: for tests and learning, "
@@ -69,12 +77,15 @@ def _library_path(driver: str) -> Iterator[str]:
 
 def _environment(folder: str, settings: Mapping[str, str]) -> dict[str, str]:
     known = os.environ.get("LD_LIBRARY_PATH")
-    # The first line was ours: the driver need not say it again in every process.
-    chosen = {"QUIET": "1", **settings}
-    own = {"DRIVER": "emulated"} | {f"EMULATOR_{name}": chosen[name] for name in chosen}
+    package = "CUDAMOD"
+    emulator = f"{package}_EMULATOR_"
     return {
+        # The first line was ours: the driver need not say it again in every process.
+        f"{emulator}QUIET": "1",
+        f"{emulator}DRIVER_VERSION": _VERSION,
         **os.environ,
-        **{f"CUDAMOD_{name}": value for name, value in own.items()},
+        **{f"{emulator}{name}": value for name, value in settings.items()},
+        f"{package}_DRIVER": "emulated",
         # An empty entry would stand for the current folder.
         "LD_LIBRARY_PATH": os.pathsep.join([folder, known] if known else [folder]),
         # Triton asks ldconfig, which knows of no private path.

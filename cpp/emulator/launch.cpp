@@ -5,6 +5,7 @@
 #include "emulator/context.h"
 #include "emulator/device.h"
 #include "emulator/event.h"
+#include "emulator/findings.h"
 #include "emulator/kernel_memory.h"
 #include "emulator/library.h"
 #include "emulator/null_launch.h"
@@ -134,12 +135,15 @@ void execute(const ValidLaunch& launch) {
         profile.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
     work.seed = settings().seed;
     work.threads = settings().threads;
+    work.checks = findings::checks();
+    work.found = findings::hear;
     KernelMemory memory(function.module->context);
     const auto fault = ptx::execute(work, memory, [](std::string_view text) {
         std::fwrite(text.data(), 1, text.size(), stdout);
         std::fflush(stdout);
     });
     if (!fault) return;
+    if (!findings::by_check(fault->kind)) findings::add(*fault);
     std::lock_guard lock(driver_mutex());
     record_fault(*function.module->context, status_of(fault->kind), fault->message);
 }

@@ -1,5 +1,7 @@
 #include "emulator/settings.h"
 
+#include "emulator/findings.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -66,6 +68,18 @@ std::vector<std::string> split(std::string_view text) {
     return parts;
 }
 
+unsigned read_checks(const char* name) {
+    unsigned checks = 0;
+    const char* text = variable(name);
+    for (const std::string& part : split(text ? text : "")) {
+        if (const auto check = findings::check_named(part))
+            checks |= *check;
+        else
+            complain(name, part.c_str(), "uninitialized, races, barriers or all wanted");
+    }
+    return checks;
+}
+
 Settings read_environment() {
     Settings read;
     read.driver_version =
@@ -84,6 +98,7 @@ Settings read_environment() {
     read.manner = read_manner("CUDAMOD_EMULATOR_MANNER");
     read.seed = read_number("CUDAMOD_EMULATOR_SEED", 0, 0);
     read.threads = static_cast<unsigned>(read_number("CUDAMOD_EMULATOR_THREADS", 1, 1));
+    read.checks = read_checks("CUDAMOD_EMULATOR_CHECKS");
     if (const char* text = variable("CUDAMOD_EMULATOR_FAIL")) read.failures = text;
     return read;
 }

@@ -30,6 +30,7 @@ struct Settings {
     Manner manner = Manner::strict; ///< CUDAMOD_EMULATOR_MANNER=strict|faithful
     std::uint64_t seed = 0;         ///< CUDAMOD_EMULATOR_SEED
     unsigned threads = 1; ///< CUDAMOD_EMULATOR_THREADS: threads that execute one kernel's blocks
+    unsigned checks = 0;  ///< CUDAMOD_EMULATOR_CHECKS=races,barriers,...: ptx::kCheck...
     std::string failures; ///< CUDAMOD_EMULATOR_FAIL=cuMemAlloc:2:2,... (call:nth:status)
 };
 
