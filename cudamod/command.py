@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     from cudamod import emulate as emulation
 
-    return emulation.run(program, _settings(options))
+    return emulation.run(program, _settings(options), hide_linker=options.hide_nvjitlink)
 
 
 _DEMO = "load a kernel, inspect it, launch it, check every element of its result"
@@ -113,6 +113,12 @@ def _add_emulate(parser: argparse.ArgumentParser) -> None:
         help="check kernels for more than bounds: uninitialized,races,barriers or all",
     )
     parser.add_argument(
+        "--hide-nvjitlink",
+        action="store_true",
+        help="hide nvJitLink: cuda.core and numba-cuda then link PTX with the driver, whose "
+        "result can run; nvJitLink's is machine code, which can't",
+    )
+    parser.add_argument(
         "--null-launch", action="store_true", help="count launches and run no kernel"
     )
 
@@ -131,7 +137,7 @@ def _settings(options: argparse.Namespace) -> dict[str, str]:
     chosen = {
         name.upper(): value
         for name, value in vars(options).items()
-        if name != "command" and value not in (None, False)
+        if name not in ("command", "hide_nvjitlink") and value not in (None, False)
     }
     return {
         name: "1" if value is True else ",".join(value) if isinstance(value, list) else value

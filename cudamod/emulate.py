@@ -20,7 +20,8 @@ from cudamod.emulator import open_control, profiles
 
 __all__ = ["run"]
 
-_NAMES = ("libcuda.so.1", "libcuda.so")
+_DRIVER_NAMES = ("libcuda.so.1", "libcuda.so")
+_LINKER_NAMES = ("libnvJitLink.so.12", "libnvJitLink.so.13")
 _AWAITED = {
     signal.SIGCHLD,
     signal.SIGINT,
@@ -34,12 +35,15 @@ _VERSION = "13050"  # programs bring compilers of their own, whose PTX an older 
 _FROM_THE_TERMINAL = 0x80  # SI_KERNEL: the program, in the same process group, has it too
 
 
-def run(program: Sequence[str], settings: Mapping[str, str]) -> int:
+def run(
+    program: Sequence[str], settings: Mapping[str, str], *, hide_linker: bool = False
+) -> int:
     """Run the program on the emulated driver; answer its exit status, 128 + n after signal n.
 
     ``settings`` are the emulated driver's environment variables without their common prefix
     (``{"DEVICES": "sm_80"}``); the rest of the environment is the program's as it is. Signals are
     passed on. The status is 127 for a program that is not found, 126 for one that cannot run.
+    With ``hide_linker``, who looks for nvJitLink finds a library without its functions.
     """
     (driver,) = _core.driver_places("emulated")
     known = profiles(open_control(driver))
@@ -55,7 +59,8 @@ def run(program: Sequence[str], settings: Mapping[str, str]) -> int:
         file=sys.stderr,
         flush=True,
     )
-    with _signals_held() as before, _library_path(driver) as folder:
+    names = _DRIVER_NAMES + (_LINKER_NAMES if hide_linker else ())
+    with _signals_held() as before, _library_path(driver, names) as folder:
         try:
             return _wait_for(program, _environment(folder, settings), before)
         except OSError as error:
@@ -64,11 +69,11 @@ def run(program: Sequence[str], settings: Mapping[str, str]) -> int:
 
 
 @contextmanager
-def _library_path(driver: str) -> Iterator[str]:
+def _library_path(driver: str, names: Sequence[str]) -> Iterator[str]:
     """A folder in which a program finds the driver under the names that it looks for."""
     folder = tempfile.mkdtemp(prefix="cudamod-emulate-")
     try:
-        for name in _NAMES:
+        for name in names:
             (Path(folder) / name).symlink_to(driver)
         yield folder
     finally:
