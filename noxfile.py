@@ -40,7 +40,7 @@ def sanitize(session: nox.Session) -> None:
     )
     running = {
         "LD_PRELOAD": f"{library('libasan.so')} {library('libubsan.so')} {library('libstdc++.so')}",
-        "ASAN_OPTIONS": "detect_leaks=0:handle_segv=0:allow_user_segv_handler=1:detect_stack_use_after_return=1",
+        "ASAN_OPTIONS": "detect_leaks=0:handle_segv=0:detect_stack_use_after_return=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "PYTHONMALLOC": "malloc",
     }

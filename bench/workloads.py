@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import exchange
+
 import cudamod
-from cudamod import _core
+from cudamod import _core, driver, launch_hooks
 
 _TYPES = ("u64", "u64", "u32", "f32")
 
@@ -19,11 +21,20 @@ Loop = Callable[[int], object]
 
 ARGUMENT_COUNTS = (0, 4, 8, 16)
 
+GIL_MANNERS = ("release", "hold", "auto")
+
 NAMES = (
-    *(f"launcher, {n} args, {gil}" for n in ARGUMENT_COUNTS for gil in ("release", "hold")),
+    *(f"launcher, {n} args, {gil}" for n in ARGUMENT_COUNTS for gil in GIL_MANNERS),
     "launch(), 4 args",
     "launcher, 4 args, NumPy scalars",
     "launch(), 4 args, NumPy scalars",
+    "kernel[grid, block, stream], 4 args",
+    "launcher, 4 args, grid=",
+    "launcher, 4 args, stream=",
+    "launcher, 4 args, watched by a hook",
+    "launcher, 4 args of which 2 are tensors",
+    "launcher on CURRENT, 4 args of which 2 are tensors",
+    "kernel[grid, block], CURRENT, 4 args of which 2 are tensors",
     "get_kernel again",
     "attributes.num_regs again",
     "occupancy, active blocks",
@@ -40,19 +51,25 @@ def empty_kernel(count: int) -> bytes:
     return text.encode()
 
 
-def loop_over(call: Callable[..., object], *arguments: object) -> Loop:
-    """A function that calls ``call(*arguments)`` so often, with everything in locals."""
+def loop_over(
+    call: object, *arguments: object, how: str = "call", after: str = "", stream: object = None
+) -> Loop:
+    """A function that calls ``call(*arguments)`` so often, with everything in locals.
+
+    ``how`` is what is called instead, ``after`` what follows the arguments; both may name
+    ``{stream}``.
+    """
     names = ", ".join(f"a{i}" for i in range(len(arguments)))
     scope: dict[str, Any] = {}
     exec(
-        f"def make(call, {names}):\n"
+        f"def make(call, stream, {names}):\n"
         "    def loop(times):\n"
         "        for _ in range(times):\n"
-        f"            call({names})\n"
-        "    return loop\n",
+        f"            {how}({names}{after})\n".format(stream="stream")
+        + "    return loop\n",
         scope,
     )
-    made: Loop = scope["make"](call, *arguments)
+    made: Loop = scope["make"](call, stream, *arguments)
     return made
 
 
@@ -63,6 +80,9 @@ class Bench:
         self.device = cudamod.Device(0)
         self.device.set_current()
         self.stream = self.device.create_stream()
+        # Of another owner, as a framework's are.
+        raw = int(driver.ffi.cast("uintptr_t", driver.cuStreamCreate(1)))
+        self.other_stream = cudamod.Stream.from_handle(raw)
         self.buffer = self.device.allocate(64, stream=self.stream)
         self.config = cudamod.LaunchConfig(grid=1, block=1)
         self.codes = {n: cudamod.ObjectCode.from_ptx(empty_kernel(n)) for n in ARGUMENT_COUNTS}
@@ -88,7 +108,7 @@ class Bench:
     def loops(self) -> Iterator[tuple[str, Loop]]:
         """Every workload by its name, in the order of ``NAMES``."""
         for count in ARGUMENT_COUNTS:
-            for gil in ("release", "hold"):
+            for gil in GIL_MANNERS:
                 launcher = self.kernels[count].bind(self.config, self.stream, gil=gil)
                 yield f"launcher, {count} args, {gil}", loop_over(launcher, *self.arguments(count))
         four = self.kernels[4]
@@ -101,10 +121,49 @@ class Bench:
             "launch(), 4 args, NumPy scalars",
             loop_over(cudamod.launch, self.stream, self.config, four, *numpy),
         )
+        yield (
+            "kernel[grid, block, stream], 4 args",
+            loop_over(four, *self.arguments(4), how="call[2, 64, {stream}]", stream=self.stream),
+        )
+        plain_arguments = self.arguments(4)
+        launcher = four.bind(self.config, self.stream)
+        yield "launcher, 4 args, grid=", loop_over(launcher, *plain_arguments, after=", grid=7")
+        yield (
+            "launcher, 4 args, stream=",
+            loop_over(launcher, *plain_arguments, after=", stream={stream}", stream=self.stream),
+        )
+        yield "launcher, 4 args, watched by a hook", _watched(loop_over(launcher, *plain_arguments))
+        yield from self.tensor_loops(four)
         yield "get_kernel again", loop_over(self.codes[4].get_kernel, "empty")
         yield "attributes.num_regs again", _read_registers(four)
         active = four.occupancy.max_active_blocks_per_multiprocessor
         yield "occupancy, active blocks", loop_over(active, 256, 0)
+
+    def tensor_loops(self, four: cudamod.Kernel) -> Iterator[tuple[str, Loop]]:
+        """Two tensors of another framework, an int, a float; nothing without a C compiler."""
+        other = self.other_stream
+        tensor = exchange.tensor(self.buffer.handle, other.handle)
+        if tensor is None:
+            return
+        arguments = (tensor, tensor, 100, 1.5)
+        launcher = four.bind(self.config, self.stream)
+        yield "launcher, 4 args of which 2 are tensors", loop_over(launcher, *arguments)
+        launcher = four.bind(self.config, cudamod.CURRENT)
+        yield "launcher on CURRENT, 4 args of which 2 are tensors", loop_over(launcher, *arguments)
+        yield (
+            "kernel[grid, block], CURRENT, 4 args of which 2 are tensors",
+            loop_over(four, *arguments, how="call[2, 64]"),
+        )
+
+
+def _watched(loop: Loop) -> Loop:
+    """The loop under a hook that does nothing."""
+
+    def watched(times: int) -> None:
+        with launch_hooks.add(lambda info: None, lambda info: None):
+            loop(times)
+
+    return watched
 
 
 def _read_registers(kernel: cudamod.Kernel) -> Loop:

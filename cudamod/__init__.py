@@ -5,7 +5,9 @@ Importing this package opens no driver.
 
 from __future__ import annotations
 
+from cudamod import _core
 from cudamod._core import (
+    CURRENT,
     Buffer,
     Context,
     Device,
@@ -14,6 +16,8 @@ from cudamod._core import (
     KernelOccupancy,
     LaunchConfig,
     Launcher,
+    MemoryPoolAttributes,
+    MemoryResource,
     launch,
 )
 from cudamod.errors import (
@@ -33,7 +37,7 @@ from cudamod.stream import Stream, StreamOptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cudamod import driver, emulator, handles
+    from cudamod import driver, emulator, handles, launch_hooks
     from cudamod.compile_cache import CompileCache
     from cudamod.launch_attributes import (
         AccessPolicyWindow,
@@ -42,6 +46,15 @@ if TYPE_CHECKING:
     )
     from cudamod.linker import Linker
     from cudamod.linker_options import LinkerOptions
+    from cudamod.memory_resource import (
+        DeviceMemoryResource,
+        DeviceMemoryResourceOptions,
+        LegacyPinnedMemoryResource,
+        ManagedMemoryResource,
+        ManagedMemoryResourceOptions,
+        PinnedMemoryResource,
+        PinnedMemoryResourceOptions,
+    )
     from cudamod.program import Program
     from cudamod.program_options import ProgramOptions
     from cudamod.tensor_map import TensorMap
@@ -49,6 +62,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CURRENT",
     "AccessPolicyWindow",
     "Buffer",
     "CUDAError",
@@ -61,6 +75,8 @@ __all__ = [
     "CompilerNotFoundError",
     "Context",
     "Device",
+    "DeviceMemoryResource",
+    "DeviceMemoryResourceOptions",
     "DriverNotFoundError",
     "DriverTooOldError",
     "Event",
@@ -71,9 +87,16 @@ __all__ = [
     "LaunchCompletionEvent",
     "LaunchConfig",
     "Launcher",
+    "LegacyPinnedMemoryResource",
     "Linker",
     "LinkerOptions",
+    "ManagedMemoryResource",
+    "ManagedMemoryResourceOptions",
+    "MemoryPoolAttributes",
+    "MemoryResource",
     "ObjectCode",
+    "PinnedMemoryResource",
+    "PinnedMemoryResourceOptions",
     "Program",
     "ProgramOptions",
     "ProgrammaticEvent",
@@ -85,6 +108,7 @@ __all__ = [
     "emulator",
     "handles",
     "launch",
+    "launch_hooks",
 ]
 
 
@@ -92,9 +116,16 @@ __all__ = [
 _LAZY = {
     "AccessPolicyWindow": "launch_attributes",
     "CompileCache": "compile_cache",
+    "DeviceMemoryResource": "memory_resource",
+    "DeviceMemoryResourceOptions": "memory_resource",
     "LaunchCompletionEvent": "launch_attributes",
+    "LegacyPinnedMemoryResource": "memory_resource",
     "Linker": "linker",
     "LinkerOptions": "linker_options",
+    "ManagedMemoryResource": "memory_resource",
+    "ManagedMemoryResourceOptions": "memory_resource",
+    "PinnedMemoryResource": "memory_resource",
+    "PinnedMemoryResourceOptions": "memory_resource",
     "Program": "program",
     "ProgramOptions": "program_options",
     "ProgrammaticEvent": "launch_attributes",
@@ -103,14 +134,17 @@ _LAZY = {
 
 if not TYPE_CHECKING:  # a checker knows the modules, and would take any other name for one
 
+    def _import(name):
+        import importlib
+
+        return importlib.import_module(name)
+
+    _core.set_module_importer(_import)
+
     def __getattr__(name):
-        """The modules that most programs don't need, imported when they are asked for."""
-        if name in ("driver", "emulator", "handles"):
-            import importlib
-
-            return importlib.import_module(f"cudamod.{name}")
+        """What most programs don't need, imported when it is asked for."""
+        if name in ("driver", "emulator", "handles", "launch_hooks"):
+            return _import(f"cudamod.{name}")
         if name in _LAZY:
-            import importlib
-
-            return getattr(importlib.import_module(f"cudamod.{_LAZY[name]}"), name)
+            return getattr(_import(f"cudamod.{_LAZY[name]}"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

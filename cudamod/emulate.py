@@ -35,9 +35,7 @@ _VERSION = "13050"  # programs bring compilers of their own, whose PTX an older 
 _FROM_THE_TERMINAL = 0x80  # SI_KERNEL: the program, in the same process group, has it too
 
 
-def run(
-    program: Sequence[str], settings: Mapping[str, str], *, hide_linker: bool = False
-) -> int:
+def run(program: Sequence[str], settings: Mapping[str, str], *, hide_linker: bool = False) -> int:
     """Run the program on the emulated driver; answer its exit status, 128 + n after signal n.
 
     ``settings`` are the emulated driver's environment variables without their common prefix

@@ -18,7 +18,11 @@ class CUDAError(RuntimeError):
         call: the driver function, ``"cuLaunchKernelEx"``.
         subject: the object and value concerned, or an empty string.
         log: what the driver itself said, one message per line; empty before CUDA 12.9.
+        launches: with the fault of a kernel, the last launches of each device from the oldest to
+            the newest, if ``CUDAMOD_LAUNCH_LOG`` asks for them.
     """
+
+    launches: tuple[str, ...] = ()
 
     def __init__(
         self, message: str, status: int, name: str, call: str, subject: str = "", log: str = ""
@@ -140,14 +144,27 @@ _CLASSES: dict[str, type[CUDAError]] = {
 
 
 def _driver_error(
-    message: str, status: int, name: str, call: str, subject: str, log: str, needed: int, found: int
+    message: str,
+    status: int,
+    name: str,
+    call: str,
+    subject: str,
+    log: str,
+    needed: int,
+    found: int,
+    launches: tuple[str, ...] = (),
 ) -> CUDAError:
     if needed:
         too_old = DriverTooOldError(message, status, name, call, subject, log)
         too_old.needed = needed
         too_old.found = found
         return too_old
-    return _CLASSES.get(name, CUDAError)(message, status, name, call, subject, log)
+    if launches:
+        message = "\n  ".join((f"{message}\nThe last launches, the newest last:", *launches))
+    error = _CLASSES.get(name, CUDAError)(message, status, name, call, subject, log)
+    if launches:
+        error.launches = launches
+    return error
 
 
 def _not_found(message: str, choice: str, searched: list[tuple[str, str]]) -> DriverNotFoundError:

@@ -24,22 +24,39 @@ MADE_ELSEWHERE = [
     cudamod.KernelAttributes,
     cudamod.KernelOccupancy,
     cudamod.Launcher,
+    cudamod.MemoryPoolAttributes,
     cudamod.ObjectCode,
     cudamod.Stream,
     cudamod.TensorMap,
 ]
 NATIVE = [kind for kind in MADE_ELSEWHERE if kind is not cudamod.ObjectCode]
-NATIVE += [Device, LaunchConfig]
 COMPILING = [cudamod.CompileCache, cudamod.Linker, cudamod.Program]
-OPTIONS = [EventOptions, StreamOptions, cudamod.LinkerOptions, cudamod.ProgramOptions]
+RESOURCES = [
+    cudamod.DeviceMemoryResource,
+    cudamod.LegacyPinnedMemoryResource,
+    cudamod.ManagedMemoryResource,
+    cudamod.PinnedMemoryResource,
+]
+NATIVE += [Device, LaunchConfig, *RESOURCES]
+OPTIONS = [
+    EventOptions,
+    StreamOptions,
+    cudamod.DeviceMemoryResourceOptions,
+    cudamod.LinkerOptions,
+    cudamod.ManagedMemoryResourceOptions,
+    cudamod.PinnedMemoryResourceOptions,
+    cudamod.ProgramOptions,
+]
 MADE_BY_CALL = [
     Device,
     LaunchConfig,
     cudamod.AccessPolicyWindow,
     cudamod.LaunchCompletionEvent,
+    cudamod.MemoryResource,
     cudamod.ProgrammaticEvent,
     *COMPILING,
     *OPTIONS,
+    *RESOURCES,
 ]
 EXCEPTIONS = [
     value
@@ -133,6 +150,9 @@ CANNOT_TRAVEL: Makers = {
     "Buffer": lambda device: device.allocate(8),
     "Context": lambda device: device.context,
     "DeviceProperties": lambda device: device.properties,
+    "DeviceMemoryResource": lambda device: device.memory_resource,
+    "MemoryPoolAttributes": lambda device: device.memory_resource.attributes,
+    "LegacyPinnedMemoryResource": lambda device: cudamod.LegacyPinnedMemoryResource(),
 }
 
 

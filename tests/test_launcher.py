@@ -76,7 +76,7 @@ def test_bind_needs_a_configuration(kernel: Kernel, stream: Stream, config: Any)
             call()
 
 
-@pytest.mark.parametrize("gil", ["release", "hold"])
+@pytest.mark.parametrize("gil", ["release", "hold", "auto"])
 def test_gil(stored: Stored, stream: Stream, gil: Any) -> None:
     out = stream.device.allocate(4, stream=stream)
     launcher = stored.kernel("u32").bind(ONE, stream, gil=gil)
@@ -99,7 +99,8 @@ device = Device(0); device.set_current()
 kernel = ObjectCode.from_ptx({empty("k")!r}).get_kernel("k")
 print(kernel.bind(LaunchConfig(grid=1, block=1), device.create_stream()).gil)
 """
-    assert run_python(code, CUDAMOD_GIL="hold").strip() == "hold"
+    for manner in ("hold", "auto", "release"):
+        assert run_python(code, CUDAMOD_GIL=manner).strip() == manner
     assert run_python(code, CUDAMOD_GIL=None).strip() == "release"
 
 
@@ -205,6 +206,62 @@ def test_it_keeps_stream_and_kernel(stored: Stored, device: Device) -> None:
     assert read(out, launcher.stream)[0] == 9
 
 
+def test_a_cycle_is_collected(kernel: Kernel, stream: Stream, device: Device) -> None:
+    class Config(LaunchConfig):
+        launcher: Launcher
+
+    class Metadata:
+        launcher: Launcher
+
+    config, metadata = Config(grid=1, block=1), Metadata()
+    config.launcher = kernel.bind(config, stream)
+    metadata.launcher = kernel.bind(ONE, stream, metadata=metadata)
+    assert metadata.launcher.metadata is metadata
+    assert metadata.launcher.on(stream).metadata is metadata
+    assert config.launcher.metadata is None
+    references = [weakref.ref(thing) for thing in (config, metadata)]
+    references += [weakref.ref(thing.launcher) for thing in (config, metadata)]
+    gc.collect()
+    assert all(reference() is not None for reference in references)
+    del config, metadata
+    gc.collect()
+    assert [reference() for reference in references] == [None] * 4
+
+
+def test_a_launcher_that_was_taken_apart_is_no_crash(kernel: Kernel, stream: Stream) -> None:
+    """An end that the collector brings about may come back to a launcher of the same cycle."""
+    said: list[str] = []
+
+    class Late:
+        def __init__(self, launcher: Launcher) -> None:
+            self.launcher = launcher
+
+        def __del__(self) -> None:
+            launcher = self.launcher
+            uses: list[Any] = [lambda: launcher(1), lambda: launcher(1, grid=1)]
+            uses += [lambda: launcher.config, lambda: launcher.on(stream), lambda: repr(launcher)]
+            for use in uses:
+                try:
+                    use()
+                    said.append("works")
+                except RuntimeError as error:
+                    said.append(str(error))
+
+    class Metadata:
+        pass
+
+    for _ in range(20):
+        metadata: Any = Metadata()
+        metadata.launcher = kernel.bind(ONE, stream, metadata=metadata)
+        metadata.late = Late(metadata.launcher)
+        metadata.itself = [metadata]
+        del metadata
+        gc.collect()
+    assert len(said) == 100
+    assert set(said) <= {"works", "the Launcher has been garbage collected"}
+    stream.sync()
+
+
 # Re-entrancy: converting an argument may run any Python code.
 
 
@@ -257,7 +314,7 @@ def test_an_argument_that_fails_launches_nothing(stored: Stored, stream: Stream)
     assert word(out, stream) == 0
 
 
-@pytest.mark.parametrize("gil", ["release", "hold"])
+@pytest.mark.parametrize("gil", ["release", "hold", "auto"])
 @pytest.mark.parametrize("large", [False, True])
 def test_threads_share_a_launcher(stored: Stored, stream: Stream, gil: Any, large: bool) -> None:
     more = ["bytes[5000]"] if large else []

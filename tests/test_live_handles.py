@@ -46,7 +46,8 @@ def test_a_live_handle_tells_what_it_is(device: Device) -> None:
     assert 0 <= found.age < 60
     memory = device.allocate(16, stream=stream)
     (dependent,) = of_kind("device memory", memory.handle)
-    assert dependent.dependencies == (("stream", stream.handle),)
+    pool = device.memory_resource.handle
+    assert dependent.dependencies == (("stream", stream.handle), ("memory pool", pool))
     assert dependent.serial > found.serial
     assert dependent.age < of_kind("stream", stream.handle)[0].age
     assert of_kind("stream", stream.handle)[0].references == 2

@@ -25,7 +25,19 @@ view = Buffer.from_handle(buffer.handle, 16, owner=buffer)
 capsules = [buffer.__dlpack__(), view.__dlpack__(max_version=(1, 0))]
 context, properties, default = device.context, device.properties, device.default_stream
 foreign = Stream.from_handle(int(driver.ffi.cast("uintptr_t", driver.cuStreamCreate(1))))
-cycle = [stream, event, buffer, view, context]
+pool = cudamod.DeviceMemoryResource(device, dict(ipc_enabled=True))
+pooled, attributes = pool.allocate(64, stream=stream), pool.attributes
+handle = pool.allocation_handle
+mapped = cudamod.DeviceMemoryResource.from_allocation_handle(0, handle)
+imported = Buffer.from_ipc_descriptor(mapped, pooled.ipc_descriptor, stream=stream)
+pinned = cudamod.LegacyPinnedMemoryResource().allocate(64)
+class Mine(cudamod.MemoryResource):
+    is_device_accessible, is_host_accessible, device_id = True, False, 0
+    def deallocate(self, ptr, size, *, stream): self.freed = ptr
+foreign_pool = Mine()
+lent = Buffer.from_handle(buffer.handle, 16, mr=foreign_pool, stream=stream)
+cycle = [stream, event, buffer, view, context, pool, pooled, mapped, imported, pinned, lent]
+foreign_pool.cycle = cycle
 cycle.append(cycle)
 sys.modules["cudamod.kept"] = everything = dict(globals())
 """
@@ -150,7 +162,11 @@ CHILDREN = {
     "does nothing": "pass",
     "exits": "sys.exit(0)",
     "drops everything": "del stream, event, buffer, view, capsules, context, cycle; gc.collect()",
-    "closes everything": "event.close(), view.close(), buffer.close(stream), stream.close()",
+    "drops the pools": "del cycle, foreign_pool, lent, pool, pooled, mapped, imported, pinned; "
+    "del attributes, handle; gc.collect()",
+    "closes everything": "event.close(), view.close(), buffer.close(stream), stream.close(), "
+    "pooled.close(), imported.close(), pool.close(), mapped.close(), handle.close(), "
+    "lent.close()",
     "closes in a block": "exec('with buffer: pass')",
 }
 

@@ -213,3 +213,74 @@ def test_waiting_lets_other_threads_run(device: Device, stream: Stream) -> None:
     device.sync()
     assert reached.is_set()
     assert cudamod.driver.opened()
+
+
+def test_threads_share_a_pool(device: Device) -> None:
+    pool = cudamod.DeviceMemoryResource(device, {})
+
+    def work(number: int) -> int:
+        right = 0
+        for turn in range(40):
+            stream = device.create_stream()
+            buffer = pool.allocate(64 + turn, stream=stream)
+            buffer.fill(number * 16 + turn % 16, stream=stream)
+            host = buffer.copy_to(bytearray(64 + turn), stream=stream)
+            stream.sync()
+            right += set(host) == {number * 16 + turn % 16}
+            assert pool.attributes.used_mem_current > 0
+            buffer.close()
+        return right
+
+    assert together(work) == [40] * THREADS
+    device.sync()
+    assert pool.attributes.used_mem_current == 0
+
+
+def test_threads_make_and_drop_pools(device: Device) -> None:
+    def work(number: int) -> None:
+        for _ in range(20):
+            stream = device.create_stream()
+            pool = cudamod.DeviceMemoryResource(device, {})
+            first, second = (pool.allocate(64, stream=stream) for _ in range(2))
+            first.close()
+            pool.close()
+            del pool
+            second.fill(number, stream=stream)
+            host = second.copy_to(bytearray(64), stream=stream)
+            stream.sync()
+            assert bytes(host) == bytes([number]) * 64
+            cudamod.handles.reclaim()
+
+    together(work)
+
+
+def test_a_buffer_closed_by_two_threads_is_freed_once(device: Device) -> None:
+    pool = cudamod.DeviceMemoryResource(device, {})
+    for _ in range(40):
+        buffer = pool.allocate(64, stream=device.default_stream)
+        together(lambda number, buffer=buffer: buffer.close())  # type: ignore[misc]
+    device.sync()
+    assert pool.attributes.used_mem_current == 0
+
+
+def test_threads_import_one_allocation(device: Device) -> None:
+    pool = cudamod.DeviceMemoryResource(device, {"ipc_enabled": True})
+    stream = device.create_stream()
+    buffer = pool.allocate(64, stream=stream)
+    buffer.fill(5, stream=stream)
+    stream.sync()
+    mapped = cudamod.DeviceMemoryResource.from_allocation_handle(0, pool.allocation_handle)
+    descriptor = buffer.ipc_descriptor
+
+    def work(number: int) -> set[int]:
+        seen: set[int] = set()
+        own = device.create_stream()
+        for _ in range(20):
+            again = Buffer.from_ipc_descriptor(mapped, descriptor, stream=own)
+            host = again.copy_to(bytearray(64), stream=own)
+            own.sync()
+            seen |= set(host)
+            again.close()
+        return seen
+
+    assert together(work) == [{5}] * THREADS

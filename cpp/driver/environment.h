@@ -18,8 +18,16 @@ inline constexpr Variable kDriverVariable{
     "the driver to open: the installed one, the emulated one, or the library at a path"};
 
 inline constexpr Variable kGilVariable{
-    "CUDAMOD_GIL", "release or hold",
+    "CUDAMOD_GIL", "release, auto or hold",
     "whether launches let the interpreter lock go around the driver call, unless a launcher says"};
+
+inline constexpr Variable kLaunchBlockingVariable{
+    "CUDAMOD_LAUNCH_BLOCKING", "0 or 1",
+    "each launch waits until its kernel has run, so that a fault is raised where it belongs"};
+
+inline constexpr Variable kLaunchLogVariable{
+    "CUDAMOD_LAUNCH_LOG", "a number",
+    "how many of a device's last launches are kept, to be told with the fault of a kernel"};
 
 inline constexpr Variable kUnloadVariable{"CUDAMOD_UNLOAD", "deferred, now or never",
                                           "when a library whose last handle is gone is unloaded: "
@@ -36,8 +44,9 @@ inline constexpr Variable kLeakCheckVariable{
     "CUDAMOD_LEAK_CHECK", "0 or 1",
     "at exit, print the handles that were never released on stderr, and where they were made"};
 
-inline constexpr Variable kVariables[] = {kDriverVariable, kGilVariable,       kUnloadVariable,
-                                          kTraceVariable,  kLeakCheckVariable, kCacheDirVariable};
+inline constexpr Variable kVariables[] = {
+    kDriverVariable, kGilVariable,   kLaunchBlockingVariable, kLaunchLogVariable,
+    kUnloadVariable, kTraceVariable, kLeakCheckVariable,      kCacheDirVariable};
 
 /// The variable's value now; unset and empty are the same.
 inline std::optional<std::string> read(const Variable& variable) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "driver/functions.h"
+#include "driver/host_callbacks.h"
 #include "driver/library.h"
 #include "driver/status.h"
 
@@ -23,6 +24,7 @@ CUresult resolve(std::size_t slot, void** place, void** entry) noexcept {
         note_missing({function.name, function.needed(), driver->version});
         return CUDA_ERROR_NOT_FOUND;
     }
+    *entry = counting_host_callbacks(functions()[slot].name, *entry);
     __atomic_store_n(place, *entry, __ATOMIC_RELEASE);
     return CUDA_SUCCESS;
 }

@@ -2,6 +2,7 @@
 
 #include "emulator/device.h"
 #include "emulator/settings.h"
+#include "emulator/shared_area.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -79,7 +80,7 @@ struct AddressSpace::Range {
 };
 
 Allocation::~Allocation() {
-    if (kind == MemoryKind::pinned || kind == MemoryKind::managed)
+    if (!area && (kind == MemoryKind::pinned || kind == MemoryKind::managed))
         munmap(host, align_up(bytes, kPage));
 }
 
@@ -153,6 +154,31 @@ std::shared_ptr<Allocation> AddressSpace::allocate_host(std::size_t bytes, Memor
     return allocation;
 }
 
+std::shared_ptr<Allocation> AddressSpace::share(const std::shared_ptr<SharedArea>& area,
+                                                std::uint64_t offset, std::size_t bytes,
+                                                Device* device, bool imported) {
+    auto allocation = std::make_shared<Allocation>();
+    allocation->begin = area->begin() + offset;
+    allocation->bytes = bytes;
+    allocation->host = area->host() + offset;
+    allocation->kind = area->header().device < 0 ? MemoryKind::pinned : MemoryKind::device;
+    allocation->device = device;
+    allocation->area = area;
+    allocation->imported = imported;
+    {
+        std::unique_lock lock(mutex_);
+        if (device && !imported) {
+            if (bytes > device->total_bytes - device->used_bytes) return nullptr;
+            device->used_bytes += bytes;
+        }
+        insert(allocation);
+        std::erase_if(areas_, [](const auto& entry) { return entry.second.expired(); });
+        areas_[area->begin()] = area;
+    }
+    if (!imported) std::memset(allocation->host, kPoison, std::min(bytes, settings().poison_bytes));
+    return allocation;
+}
+
 std::shared_ptr<Allocation> AddressSpace::register_host(void* memory, std::size_t bytes) {
     auto allocation = std::make_shared<Allocation>();
     allocation->begin = number(memory);
@@ -185,6 +211,12 @@ void AddressSpace::release(const std::shared_ptr<Allocation>& allocation) {
     if (!live_.erase(allocation->begin)) return;
     freed_.push_back({allocation->begin, allocation->end()});
     if (freed_.size() > kKeptFreed) freed_.pop_front();
+    if (allocation->area) {
+        if (allocation->imported) return;
+        if (allocation->device) allocation->device->used_bytes -= allocation->bytes;
+        allocation->area->give_back(allocation->begin - allocation->area->begin());
+        return;
+    }
     if (allocation->kind != MemoryKind::device) return;
     allocation->device->used_bytes -= allocation->bytes;
     range_of(*allocation->device).discard(allocation->begin, allocation->end());
@@ -192,9 +224,18 @@ void AddressSpace::release(const std::shared_ptr<Allocation>& allocation) {
 
 bool AddressSpace::reserved(std::uint64_t address) const {
     std::shared_lock lock(mutex_);
-    return std::any_of(ranges_.begin(), ranges_.end(), [&](const auto& entry) {
-        return address >= entry.second->begin && address < entry.second->end;
+    return is_device_address(address);
+}
+
+bool AddressSpace::is_device_address(std::uint64_t address) const {
+    const bool in_area = std::any_of(areas_.begin(), areas_.end(), [&](const auto& entry) {
+        const auto area = entry.second.lock();
+        return area && area->header().device >= 0 && address >= area->begin() &&
+               address < area->end();
     });
+    return in_area || std::any_of(ranges_.begin(), ranges_.end(), [&](const auto& entry) {
+               return address >= entry.second->begin && address < entry.second->end;
+           });
 }
 
 std::string AddressSpace::explain(std::uint64_t address) const {
@@ -237,9 +278,7 @@ std::string AddressSpace::explain(std::uint64_t address) const {
                       static_cast<unsigned long long>(next->first));
         return text;
     }
-    const bool inside = std::any_of(ranges_.begin(), ranges_.end(), [&](const auto& entry) {
-        return address >= entry.second->begin && address < entry.second->end;
-    });
+    const bool inside = is_device_address(address);
     std::snprintf(text, sizeof text,
                   inside ? "0x%llx is a device address where nothing is allocated"
                          : "0x%llx is no device address (ordinary host memory?)",

@@ -15,6 +15,7 @@ namespace cudamod::emulator {
 struct Context;
 struct Device;
 struct Pool;
+class SharedArea;
 
 enum class MemoryKind { device, pinned, registered, managed };
 
@@ -31,8 +32,10 @@ struct Allocation {
     Device* device = nullptr;
     std::shared_ptr<Context> context; ///< null for pool memory
     std::shared_ptr<Pool> pool;
-    unsigned flags = 0;   ///< of cuMemHostAlloc or cuMemHostRegister
-    std::string variable; ///< name, when this is a variable of a module
+    std::shared_ptr<SharedArea> area; ///< memory that processes share
+    bool imported = false;            ///< another process's, in `area`
+    unsigned flags = 0;               ///< of cuMemHostAlloc or cuMemHostRegister
+    std::string variable;             ///< name, when this is a variable of a module
 
     Allocation() = default;
     ~Allocation();
@@ -54,6 +57,11 @@ class AddressSpace {
 
     /// Host memory that kernels can reach; null when there is none.
     std::shared_ptr<Allocation> allocate_host(std::size_t bytes, MemoryKind kind);
+
+    /// Memory of an area that processes share, at an offset of it: taken from the device's where
+    /// there is one, or `imported`. Null when the device's memory is exhausted.
+    std::shared_ptr<Allocation> share(const std::shared_ptr<SharedArea>& area, std::uint64_t offset,
+                                      std::size_t bytes, Device* device, bool imported);
 
     /// Makes the caller's host memory reachable; null when a part of it is already.
     std::shared_ptr<Allocation> register_host(void* memory, std::size_t bytes);
@@ -81,6 +89,7 @@ class AddressSpace {
         std::uint64_t begin, end;
     };
 
+    bool is_device_address(std::uint64_t address) const;
     Range& range_of(Device& device);
     std::optional<std::uint64_t> find_gap(Range& range, std::size_t bytes, std::size_t alignment);
     void insert(const std::shared_ptr<Allocation>& allocation);
@@ -88,6 +97,7 @@ class AddressSpace {
     mutable std::shared_mutex mutex_;
     std::map<std::uint64_t, std::shared_ptr<Allocation>> live_; ///< by begin
     std::map<int, std::shared_ptr<Range>> ranges_;              ///< by device ordinal
+    std::map<std::uint64_t, std::weak_ptr<SharedArea>> areas_;  ///< of devices' memory, by begin
     std::deque<Freed> freed_; ///< the latest, to explain a use after free
     std::uint64_t next_id_ = 1;
 };

@@ -9,12 +9,8 @@
 namespace cudamod::emulator {
 
 bool KernelMemory::reachable(const Allocation& allocation) const {
+    if (allocation.pool) return allocation.pool->accessible_from(*context_->device);
     if (allocation.kind != MemoryKind::device || allocation.device == context_->device) return true;
-    if (allocation.pool) {
-        const auto given = allocation.pool->access.find(context_->device->ordinal);
-        return given != allocation.pool->access.end() &&
-               given->second != CU_MEM_ACCESS_FLAGS_PROT_NONE;
-    }
     return allocation.context && context_->peers.contains(allocation.context->id);
 }
 
@@ -32,8 +28,11 @@ ptx::Window KernelMemory::find(std::uint64_t address, std::size_t size) {
 std::string KernelMemory::explain(std::uint64_t address) {
     const auto allocation = address_space().find(address);
     if (allocation && !reachable(*allocation)) {
-        return "the memory belongs to device " + std::to_string(allocation->device->ordinal) +
-               ", to which the kernel's device has no peer access";
+        return !allocation->device
+                   ? "the memory belongs to a pool of the host, to which the kernel's device was "
+                     "given no access"
+                   : "the memory belongs to device " + std::to_string(allocation->device->ordinal) +
+                         ", to which the kernel's device has no peer access";
     }
     return address_space().explain(address);
 }

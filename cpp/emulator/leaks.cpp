@@ -22,10 +22,11 @@ namespace cudamod::emulator {
 std::vector<std::pair<std::string, std::size_t>> live_counts() {
     std::lock_guard lock(driver_mutex());
     const Objects& all = objects();
-    std::size_t primaries = 0, modules = 0, device_memory = 0, host_memory = 0;
+    std::size_t primaries = 0, modules = 0, pools = 0, device_memory = 0, host_memory = 0;
     for (const auto& device : devices())
         primaries += device->primary->retained > 0;
     all.modules.visit([&](const auto& module) { modules += !module->of_library; });
+    all.pools.visit([&](const auto& pool) { pools += !pool->is_default; });
     for (const auto& allocation : address_space().live()) {
         if (!allocation->variable.empty()) continue;
         (allocation->kind == MemoryKind::device ? device_memory : host_memory) += 1;
@@ -38,7 +39,7 @@ std::vector<std::pair<std::string, std::size_t>> live_counts() {
             {"kernel", all.kernels.live()},
             {"module", modules},
             {"function", all.functions.live()},
-            {"pool", all.pools.live() - devices().size()},
+            {"pool", pools},
             {"device_memory", device_memory},
             {"host_memory", host_memory},
             {"user_object", all.user_objects.live()},

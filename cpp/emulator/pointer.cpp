@@ -47,7 +47,7 @@ bool write_attribute(const Allocation& allocation, CUdeviceptr address,
     case CU_POINTER_ATTRIBUTE_MAPPED:
         return put(static_cast<unsigned char>(1));
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-        return put(cuuint64_t{0});
+        return put(cuuint64_t{allocation.pool ? allocation.pool->handle_types : 0});
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
         return put(static_cast<unsigned char>(0));
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:

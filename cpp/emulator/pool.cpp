@@ -5,6 +5,7 @@
 #include "emulator/device.h"
 #include "emulator/memory.h"
 #include "emulator/objects.h"
+#include "emulator/shared_area.h"
 #include "emulator/stream.h"
 
 #include <algorithm>
@@ -18,6 +19,8 @@ std::uint64_t round_to_step(std::uint64_t bytes) {
     return (bytes + kReservationStep - 1) / kReservationStep * kReservationStep;
 }
 
+} // namespace
+
 std::shared_ptr<Pool> find_pool(CUmemoryPool handle) {
     auto pool = objects().pools.find(handle);
     if (!pool)
@@ -25,7 +28,15 @@ std::shared_ptr<Pool> find_pool(CUmemoryPool handle) {
     return pool;
 }
 
-} // namespace
+void require_own(const Pool& pool, const char* what) {
+    if (pool.imported) fail(CUDA_ERROR_INVALID_VALUE, "The pool is another process's: it %s", what);
+}
+
+bool Pool::accessible_from(const Device& of) const {
+    if (managed() || &of == device) return true;
+    const auto given = access.find(of.ordinal);
+    return given != access.end() && given->second != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+}
 
 void Pool::add(std::uint64_t bytes) {
     used += bytes;
@@ -40,19 +51,21 @@ void Pool::remove(std::uint64_t bytes) {
 }
 
 void Pool::trim(std::uint64_t keep) {
+    if (keep >= reserved) return;
     reserved = std::min(reserved, std::max(round_to_step(used), round_to_step(keep)));
 }
 
 std::shared_ptr<Pool> make_default_pool(Device& device) {
     auto pool = std::make_shared<Pool>();
     pool->device = &device;
+    pool->place.id = device.ordinal;
     pool->is_default = true;
     pool->handle = objects().pools.insert(pool);
     return pool;
 }
 
 void release_to_pool(const std::shared_ptr<Allocation>& allocation) {
-    allocation->pool->remove(allocation->bytes);
+    if (!allocation->imported) allocation->pool->remove(allocation->bytes);
     address_space().release(allocation);
 }
 
@@ -62,19 +75,36 @@ using namespace cudamod::emulator;
 
 namespace {
 
-void allocate_from(Pool& pool_ref, const std::shared_ptr<Pool>& pool, CUdeviceptr* address,
-                   std::size_t bytes) {
-    if (pool_ref.destroyed) fail(CUDA_ERROR_INVALID_VALUE, "The memory pool is destroyed");
-    if (!bytes) fail(CUDA_ERROR_INVALID_VALUE, "An allocation of 0 bytes was asked");
-    if (pool_ref.max_bytes && pool_ref.used + bytes > pool_ref.max_bytes) {
-        fail(CUDA_ERROR_OUT_OF_MEMORY, "%zu bytes asked from a pool of at most %llu", bytes,
-             static_cast<unsigned long long>(pool_ref.max_bytes));
+std::shared_ptr<Allocation> allocation_in(const Pool& pool, std::size_t bytes) {
+    if (pool.area) {
+        const auto offset = pool.area->take(bytes);
+        if (!offset) return nullptr;
+        auto shared = address_space().share(pool.area, *offset, bytes, pool.device, false);
+        if (!shared) pool.area->give_back(*offset);
+        return shared;
     }
-    auto allocation = pool_ref.device ? address_space().allocate_device(*pool_ref.device, bytes)
-                                      : address_space().allocate_host(bytes, MemoryKind::pinned);
+    if (pool.device) return address_space().allocate_device(*pool.device, bytes);
+    return address_space().allocate_host(bytes,
+                                         pool.managed() ? MemoryKind::managed : MemoryKind::pinned);
+}
+
+void allocate_from(const std::shared_ptr<Pool>& pool, Device& device, CUdeviceptr* address,
+                   std::size_t bytes) {
+    if (pool->destroyed) fail(CUDA_ERROR_INVALID_VALUE, "The memory pool is destroyed");
+    require_own(*pool, "allocates there");
+    if (!bytes) {
+        *address = 0;
+        return;
+    }
+    if (pool->max_bytes && pool->used + bytes > round_to_step(pool->max_bytes)) {
+        fail(CUDA_ERROR_OUT_OF_MEMORY, "%zu bytes asked from a pool of at most %llu", bytes,
+             static_cast<unsigned long long>(round_to_step(pool->max_bytes)));
+    }
+    auto allocation = allocation_in(*pool, bytes);
     if (!allocation) fail(CUDA_ERROR_OUT_OF_MEMORY, "%zu bytes asked, which there are not", bytes);
     allocation->pool = pool;
-    pool_ref.add(bytes);
+    if (!allocation->device && pool->managed()) allocation->device = &device;
+    pool->add(bytes);
     *address = allocation->begin;
 }
 
@@ -108,40 +138,34 @@ int* reuse_policy(Pool& pool, CUmemPool_attribute attribute) {
     }
 }
 
+void make_shareable(Pool& pool) {
+    constexpr unsigned kFile = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                       kFabric = CU_MEM_HANDLE_TYPE_FABRIC;
+    if (!pool.handle_types) return;
+    if (pool.handle_types & ~(kFile | kFabric) || pool.managed() ||
+        pool.place.location == CU_MEM_LOCATION_TYPE_HOST)
+        fail(CUDA_ERROR_INVALID_VALUE, "Such a pool cannot be exported as handle type %u",
+             pool.handle_types);
+    const Device& least = pool.device ? *pool.device : *devices().front();
+    pool.area = SharedArea::create(2 * least.total_bytes, pool.device ? pool.place.id : -1);
+    if (!pool.area) fail(CUDA_ERROR_OUT_OF_MEMORY, "There is no room to share memory in");
+}
+
+void set_access(Pool& pool, const CUmemAccessDesc& access) {
+    if (access.location.type == CU_MEM_LOCATION_TYPE_HOST && !pool.device) return;
+    if (access.location.type != CU_MEM_LOCATION_TYPE_DEVICE || pool.managed()) {
+        fail(CUDA_ERROR_NOT_SUPPORTED, "Access of location type %d cannot be set",
+             static_cast<int>(access.location.type));
+    }
+    const Device& device = device_at(access.location.id);
+    if (&device == pool.device && access.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
+        fail(CUDA_ERROR_INVALID_DEVICE, "A device's access to its own pool cannot be taken away");
+    if (access.flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
+        fail(CUDA_ERROR_NOT_SUPPORTED, "Pools give access to read and write, or none");
+    pool.access[device.ordinal] = access.flags;
+}
+
 } // namespace
-
-CUDAMOD_API cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
-    return locked_call(
-        "cuDeviceGetDefaultMemPool",
-        [&] {
-            require_pointer(pool, "the pool");
-            *pool = device_at(device).default_pool->handle;
-        },
-        pool, device);
-}
-
-CUDAMOD_API cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
-    return locked_call(
-        "cuDeviceGetMemPool",
-        [&] {
-            require_pointer(pool, "the pool");
-            *pool = device_at(device).current_pool->handle;
-        },
-        pool, device);
-}
-
-CUDAMOD_API cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool handle) {
-    return locked_call(
-        "cuDeviceSetMemPool",
-        [&] {
-            Device& device = device_at(ordinal);
-            auto pool = find_pool(handle);
-            if (pool->device != &device)
-                fail(CUDA_ERROR_INVALID_VALUE, "The pool is not device %d's", ordinal);
-            device.current_pool = std::move(pool);
-        },
-        ordinal, handle);
-}
 
 CUDAMOD_API cuMemPoolCreate(CUmemoryPool* handle, const CUmemPoolProps* properties) {
     return locked_call(
@@ -149,17 +173,13 @@ CUDAMOD_API cuMemPoolCreate(CUmemoryPool* handle, const CUmemPoolProps* properti
         [&] {
             require_pointer(handle, "the pool");
             require_pointer(properties, "the properties");
-            if (properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) {
-                fail(CUDA_ERROR_INVALID_VALUE, "Allocation type %d is not a pool's",
-                     static_cast<int>(properties->allocType));
-            }
             auto pool = std::make_shared<Pool>();
-            if (properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
-                pool->device = &device_at(properties->location.id);
-            else if (properties->location.type == CU_MEM_LOCATION_TYPE_INVALID) {
-                fail(CUDA_ERROR_INVALID_VALUE, "The pool's location is not given");
-            }
+            pool->place = pool_place(properties->location, properties->allocType);
+            if (pool->place.location == CU_MEM_LOCATION_TYPE_DEVICE && !pool->managed())
+                pool->device = &device_at(pool->place.id);
             pool->max_bytes = properties->maxSize;
+            pool->handle_types = properties->handleTypes;
+            make_shareable(*pool);
             *handle = pool->handle = objects().pools.insert(pool);
         },
         handle, properties);
@@ -171,11 +191,12 @@ CUDAMOD_API cuMemPoolDestroy(CUmemoryPool handle) {
         [&] {
             const auto pool = find_pool(handle);
             if (pool->is_default)
-                fail(CUDA_ERROR_INVALID_VALUE, "A device's default pool cannot be destroyed");
+                fail(CUDA_ERROR_INVALID_VALUE, "A default pool cannot be destroyed");
             pool->destroyed = true;
-            for (const auto& device : devices()) {
-                if (device->current_pool == pool) device->current_pool = device->default_pool;
-            }
+            std::erase_if(pool->imports, [](const auto& entry) { return entry.second.expired(); });
+            if (!pool->imports.empty())
+                fail(CUDA_ERROR_INVALID_VALUE, "Memory imported from the pool is not freed");
+            forget_current(pool);
             objects().pools.erase(handle);
         },
         handle);
@@ -187,6 +208,7 @@ CUDAMOD_API cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attri
         [&] {
             require_pointer(value, "the value");
             const auto pool = find_pool(handle);
+            require_own(*pool, "has its attributes there");
             if (const int* policy = reuse_policy(*pool, attribute))
                 *static_cast<int*>(value) = *policy;
             else if (const std::uint64_t* count = counter(*pool, attribute))
@@ -204,6 +226,7 @@ CUDAMOD_API cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attri
         [&] {
             require_pointer(value, "the value");
             const auto pool = find_pool(handle);
+            require_own(*pool, "has its attributes there");
             if (int* policy = reuse_policy(*pool, attribute)) {
                 *policy = *static_cast<const int*>(value) != 0;
                 return;
@@ -241,18 +264,8 @@ CUDAMOD_API cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* acces
         [&] {
             const auto pool = find_pool(handle);
             if (count) require_pointer(access, "the access descriptors");
-            for (std::size_t index = 0; index < count; ++index) {
-                if (access[index].location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
-                    fail(CUDA_ERROR_INVALID_VALUE, "Access descriptor %zu is of no device", index);
-                }
-                const Device& device = device_at(access[index].location.id);
-                if (&device == pool->device &&
-                    access[index].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE) {
-                    fail(CUDA_ERROR_INVALID_DEVICE,
-                         "A device's access to its own pool cannot be taken away");
-                }
-                pool->access[device.ordinal] = access[index].flags;
-            }
+            for (std::size_t index = 0; index < count; ++index)
+                set_access(*pool, access[index]);
         },
         handle, access, count);
 }
@@ -265,11 +278,12 @@ CUDAMOD_API cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle,
             require_pointer(flags, "the flags");
             require_pointer(location, "the location");
             const auto pool = find_pool(handle);
-            const Device& device = device_at(location->id);
-            const auto given = pool->access.find(device.ordinal);
-            *flags = &device == pool->device       ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-                     : given == pool->access.end() ? CU_MEM_ACCESS_FLAGS_PROT_NONE
-                                                   : given->second;
+            if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || location->id < 0 ||
+                static_cast<std::size_t>(location->id) >= devices().size())
+                fail(CUDA_ERROR_INVALID_VALUE, "The location is no device");
+            *flags = pool->accessible_from(device_at(location->id))
+                         ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                         : CU_MEM_ACCESS_FLAGS_PROT_NONE;
         },
         flags, handle, location);
 }
@@ -279,8 +293,8 @@ CUDAMOD_API cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream)
         "cuMemAllocAsync",
         [&] {
             require_pointer(address, "the address");
-            const auto pool = find_stream(stream)->context->device->current_pool;
-            allocate_from(*pool, pool, address, bytes);
+            Device& device = *find_stream(stream)->context->device;
+            allocate_from(device.current_pool, device, address, bytes);
         },
         address, bytes, stream);
 }
@@ -291,9 +305,8 @@ CUDAMOD_API cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemory
         "cuMemAllocFromPoolAsync",
         [&] {
             require_pointer(address, "the address");
-            find_stream(stream);
-            const auto pool = find_pool(handle);
-            allocate_from(*pool, pool, address, bytes);
+            Device& device = *find_stream(stream)->context->device;
+            allocate_from(find_pool(handle), device, address, bytes);
         },
         address, bytes, handle, stream);
 }

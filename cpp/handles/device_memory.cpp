@@ -7,7 +7,11 @@
 #include "handles/registry.h"
 #include "handles/retirement.h"
 
+#include <cstring>
+#include <map>
+#include <mutex>
 #include <string>
+#include <unistd.h>
 
 namespace cudamod::handles {
 
@@ -15,65 +19,180 @@ static_assert(offsetof(DeviceMemoryBox, raw) == 0);
 
 namespace {
 
-bool has_pools(int device) {
-    int supported = 0;
-    driver::check(driver::table.cuDeviceGetAttribute(
-                      &supported, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device),
-                  "cuDeviceGetAttribute", "memory pools supported");
-    return supported != 0;
-}
-
-CUresult free_in_order(CUdeviceptr raw, const StreamBox& stream) {
-    CUcontext popped;
-    CUresult pushed = driver::table.cuCtxPushCurrent(stream.context);
-    if (pushed != CUDA_SUCCESS) return pushed;
-    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
-    if (stream.raw != CU_STREAM_LEGACY) driver::table.cuStreamIsCapturing(stream.raw, &capture);
-    // A free that was captured would become a node of somebody's graph; the legacy stream never
-    // captures.
-    CUstream order = capture == CU_STREAM_CAPTURE_STATUS_NONE ? stream.raw : CU_STREAM_LEGACY;
-    CUresult status = driver::table.cuMemFreeAsync(raw, order);
-    driver::table.cuCtxPopCurrent(&popped);
-    return status;
-}
-
-CUresult free_at_once(CUdeviceptr raw, CUcontext context) {
+/// Calls the driver in a context; a context that can't be entered answers why.
+template <class Call>
+CUresult in_context(CUcontext context, Call&& call) {
     CUcontext popped;
     CUresult pushed = driver::table.cuCtxPushCurrent(context);
     if (pushed != CUDA_SUCCESS) return pushed;
-    CUresult status = driver::table.cuMemFree(raw);
+    CUresult status = call();
     driver::table.cuCtxPopCurrent(&popped);
     return status;
+}
+
+CUresult free_pooled(CUdeviceptr raw, const StreamHandle& free_on, const MemoryPoolHandle& pool) {
+    const StreamBox& stream = box_of<StreamBox>(free_on);
+    return in_context(stream.context, [&] {
+        CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+        if (stream.raw != CU_STREAM_LEGACY) driver::table.cuStreamIsCapturing(stream.raw, &capture);
+        // A free that was captured would become a node of somebody's graph; the legacy stream never
+        // captures.
+        CUstream order = capture == CU_STREAM_CAPTURE_STATUS_NONE ? stream.raw : CU_STREAM_LEGACY;
+        CUresult status = driver::table.cuMemFreeAsync(raw, order);
+        if (status != CUDA_SUCCESS) return status;
+        if (!pool) return driver::table.cuStreamSynchronize(order);
+        const MemoryPoolBox& from = box_of<MemoryPoolBox>(pool);
+        if (from.owned) from.frees.note(free_on, order);
+        return status;
+    });
+}
+
+CUresult free_plain(CUdeviceptr raw, const StreamHandle& stream, CUcontext context, bool on_host) {
+    return in_context(context, [&] {
+        CUresult status = stream ? driver::table.cuStreamSynchronize(*stream) : CUDA_SUCCESS;
+        CUresult freed = on_host ? driver::table.cuMemFreeHost(reinterpret_cast<void*>(raw))
+                                 : driver::table.cuMemFree(raw);
+        return freed != CUDA_SUCCESS ? freed : status;
+    });
+}
+
+template <class Attempt>
+void attempt_twice(const char* call, std::size_t size, const std::string& where,
+                   Attempt&& attempt) {
+    CUresult status = attempt();
+    if (status == CUDA_ERROR_OUT_OF_MEMORY && reclaim() + reclaim_pools(true) > 0)
+        status = attempt();
+    driver::check(status, call, [&] { return std::to_string(size) + " bytes " + where; });
+}
+
+std::string where(const MemoryPoolHandle& pool) {
+    const MemoryPoolBox& box = box_of<MemoryPoolBox>(pool);
+    if (box.device() >= 0) return "on device " + std::to_string(box.device());
+    return "of " + describe_pool(pool);
+}
+
+DeviceMemoryHandle keep(CUdeviceptr raw, std::size_t size, const MemoryPoolHandle& pool,
+                        bool on_host, CUcontext context, const StreamHandle& free_on) {
+    auto box = make_box<DeviceMemoryBox>(raw, size, pool, on_host, context, free_on);
+    registry<DeviceMemoryBox>().insert(box);
+    return alias<DeviceMemoryBox>(std::move(box));
+}
+
+/// Imports that are alive, by pool and exported data.
+struct Imports {
+    using Key = std::pair<CUmemoryPool, MemoryExport>;
+    std::mutex mutex;
+    std::map<Key, std::weak_ptr<const CUdeviceptr>> by_data;
+};
+
+Imports& imports() {
+    static auto* instance = new Imports;
+    return *instance;
+}
+
+DeviceMemoryHandle known_import(const Imports::Key& key) {
+    std::lock_guard lock(imports().mutex);
+    auto it = imports().by_data.find(key);
+    return it == imports().by_data.end() ? nullptr : it->second.lock();
 }
 
 } // namespace
 
 DeviceMemoryBox::~DeviceMemoryBox() {
     registry<DeviceMemoryBox>().erase_expired(raw);
-    const StreamBox& stream = box_of<StreamBox>(free_on);
-    if (pooled)
-        destroy("cuMemFreeAsync", kKind, raw, false, [&] { return free_in_order(raw, stream); });
+    if (pool)
+        destroy("cuMemFreeAsync", kKind, raw, false,
+                [&] { return free_pooled(raw, free_on, pool); });
+    else if (on_host)
+        destroy("cuMemFreeHost", kKind, raw, true,
+                [&] { return free_plain(raw, free_on, context, true); });
     else
-        destroy("cuMemFree", kKind, raw, true, [&] { return free_at_once(raw, stream.context); });
+        destroy("cuMemFree", kKind, raw, true,
+                [&] { return free_plain(raw, free_on, context, false); });
 }
 
-DeviceMemoryHandle allocate(const StreamHandle& stream, std::size_t size) {
+DeviceMemoryHandle allocate(const MemoryPoolHandle& pool, const StreamHandle& stream,
+                            std::size_t size) {
     const StreamBox& order = box_of<StreamBox>(stream);
     ContextScope scope(order.context);
-    bool pooled = has_pools(order.device);
     CUdeviceptr raw = 0;
-    auto attempt = [&] {
-        return pooled ? driver::table.cuMemAllocAsync(&raw, size, order.raw)
-                      : driver::table.cuMemAlloc(&raw, size);
-    };
-    CUresult status = attempt();
-    if (status == CUDA_ERROR_OUT_OF_MEMORY && reclaim() > 0) status = attempt();
-    driver::check(status, pooled ? "cuMemAllocAsync" : "cuMemAlloc", [&] {
-        return std::to_string(size) + " bytes on device " + std::to_string(order.device);
+    attempt_twice("cuMemAllocFromPoolAsync", size, where(pool), [&] {
+        return driver::table.cuMemAllocFromPoolAsync(&raw, size, *pool, order.raw);
     });
-    auto box = make_box<DeviceMemoryBox>(raw, size, pooled, stream);
-    registry<DeviceMemoryBox>().insert(box);
-    return alias<DeviceMemoryBox>(std::move(box));
+    return keep(raw, size, pool, false, order.context, stream);
+}
+
+DeviceMemoryHandle allocate_at_once(const StreamHandle& stream, std::size_t size) {
+    const StreamBox& order = box_of<StreamBox>(stream);
+    ContextScope scope(order.context);
+    CUdeviceptr raw = 0;
+    attempt_twice("cuMemAlloc", size, "on device " + std::to_string(order.device),
+                  [&] { return driver::table.cuMemAlloc(&raw, size); });
+    return keep(raw, size, {}, false, order.context, stream);
+}
+
+DeviceMemoryHandle allocate_pinned(CUcontext context, const StreamHandle& stream,
+                                   std::size_t size) {
+    ContextScope scope(context);
+    void* host = nullptr;
+    attempt_twice("cuMemAllocHost", size, "of pinned memory",
+                  [&] { return driver::table.cuMemAllocHost(&host, size); });
+    return keep(reinterpret_cast<CUdeviceptr>(host), size, {}, true, context, stream);
+}
+
+DeviceMemoryHandle adopt(const MemoryPoolHandle& pool, const StreamHandle& stream, CUdeviceptr raw,
+                         std::size_t size) {
+    return keep(raw, size, pool, false, box_of<StreamBox>(stream).context, stream);
+}
+
+void free_in_order(const MemoryPoolHandle& pool, const StreamHandle& stream, CUdeviceptr raw) {
+    CUresult status;
+    {
+        InterpreterUnlocked unlocked;
+        status = free_pooled(raw, stream, pool);
+    }
+    driver::check(status, "cuMemFreeAsync", [&] { return describe(DeviceMemoryBox::kKind, raw); });
+}
+
+void free_at_once(CUcontext context, const StreamHandle& stream, CUdeviceptr raw, bool on_host) {
+    CUresult status;
+    {
+        InterpreterUnlocked unlocked;
+        status = free_plain(raw, stream, context, on_host);
+    }
+    driver::check(status, on_host ? "cuMemFreeHost" : "cuMemFree",
+                  [&] { return describe("memory", raw); });
+}
+
+MemoryExport export_memory(const DeviceMemoryHandle& memory) {
+    const MemoryPoolHandle& pool = box_of<DeviceMemoryBox>(memory).pool;
+    if (!box_of<MemoryPoolBox>(pool).exported) close(export_pool(pool));
+    CUmemPoolPtrExportData data{};
+    driver::check(driver::table.cuMemPoolExportPointer(&data, *memory), "cuMemPoolExportPointer",
+                  [&] { return describe(DeviceMemoryBox::kKind, *memory); });
+    MemoryExport exported;
+    std::memcpy(exported.data(), &data, sizeof data);
+    return exported;
+}
+
+DeviceMemoryHandle import_memory(const MemoryPoolHandle& pool, const StreamHandle& stream,
+                                 const MemoryExport& exported, std::size_t size) {
+    Imports::Key key{*pool, exported};
+    if (DeviceMemoryHandle known = known_import(key)) return known;
+    CUmemPoolPtrExportData data;
+    std::memcpy(&data, exported.data(), sizeof data);
+    ContextScope scope(box_of<StreamBox>(stream).context);
+    CUdeviceptr raw = 0;
+    driver::check(driver::table.cuMemPoolImportPointer(&raw, *pool, &data),
+                  "cuMemPoolImportPointer", [&] { return describe_pool(pool); });
+    // Another thread may have imported it meanwhile: the driver gave both the same address.
+    if (auto known = registry<DeviceMemoryBox>().find(raw); known && known->pool == pool)
+        return alias<DeviceMemoryBox>(std::move(known));
+    DeviceMemoryHandle memory = adopt(pool, stream, raw, size);
+    std::lock_guard lock(imports().mutex);
+    std::erase_if(imports().by_data, [](const auto& entry) { return entry.second.expired(); });
+    imports().by_data[key] = memory;
+    return memory;
 }
 
 } // namespace cudamod::handles

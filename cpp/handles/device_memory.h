@@ -1,39 +1,77 @@
 #pragma once
 
 #include "handles/handle.h"
+#include "handles/memory_pool.h"
 #include "handles/stream.h"
 #include "handles/tracking.h"
 
 #include <cuda.h>
 
+#include <array>
 #include <cstddef>
 
 namespace cudamod::handles {
 
-/// Device memory and the stream on which it is freed.
+/// Memory that kernels can use, its pool, and the stream in whose order it is freed.
 struct DeviceMemoryBox {
     using Raw = CUdeviceptr;
     static constexpr const char* kKind = "device memory";
     Raw raw;
     std::size_t size;
-    bool pooled;
+    MemoryPoolHandle pool; ///< empty: cuMemAlloc's, or cuMemAllocHost's
+    bool on_host;          ///< cuMemAllocHost's
+    CUcontext context;     ///< where memory of no pool was allocated
     mutable StreamHandle free_on;
     Tracked tracked;
 
-    DeviceMemoryBox(Raw raw_, std::size_t size_, bool pooled_, StreamHandle free_on_)
-        : raw(raw_), size(size_), pooled(pooled_), free_on(std::move(free_on_)) {}
+    DeviceMemoryBox(Raw raw_, std::size_t size_, MemoryPoolHandle pool_, bool on_host_,
+                    CUcontext context_, StreamHandle free_on_)
+        : raw(raw_), size(size_), pool(std::move(pool_)), on_host(on_host_), context(context_),
+          free_on(std::move(free_on_)) {}
     ~DeviceMemoryBox();
     Lifetime lifetime() const { return Lifetime::Owned; }
     std::vector<Dependency> dependencies() const {
-        return {{StreamBox::kKind, value_of(*free_on)}};
+        std::vector<Dependency> all;
+        if (StreamHandle stream = free_on) all.push_back({StreamBox::kKind, value_of(*stream)});
+        if (pool) all.push_back({MemoryPoolBox::kKind, value_of(*pool)});
+        return all;
     }
     DeviceMemoryBox(const DeviceMemoryBox&) = delete;
     DeviceMemoryBox& operator=(const DeviceMemoryBox&) = delete;
 };
 using DeviceMemoryHandle = Handle<DeviceMemoryBox>;
 
-/// `size` bytes on the stream's device, in stream order where the device has memory pools. Out of
-/// memory unloads the retired libraries and tries once more. `size` must not be 0.
-DeviceMemoryHandle allocate(const StreamHandle& stream, std::size_t size);
+/// `size` bytes of the pool, in the order of the stream, on which they are freed as well. Out of
+/// memory unloads what is retired and tries once more. `size` must not be 0.
+DeviceMemoryHandle allocate(const MemoryPoolHandle& pool, const StreamHandle& stream,
+                            std::size_t size);
+
+/// The same at once and without a pool, on the stream's device: for devices that have no pools.
+DeviceMemoryHandle allocate_at_once(const StreamHandle& stream, std::size_t size);
+
+/// `size` bytes of pinned memory of a context, at once. `stream` may be empty: it is waited for
+/// before the memory is freed.
+DeviceMemoryHandle allocate_pinned(CUcontext context, const StreamHandle& stream, std::size_t size);
+
+/// Takes over memory that somebody allocated from the pool.
+DeviceMemoryHandle adopt(const MemoryPoolHandle& pool, const StreamHandle& stream, CUdeviceptr raw,
+                         std::size_t size);
+
+/// Frees memory of a pool that no handle owns, in the order of the stream; waits for that when the
+/// pool is not known any more (an empty handle), since it may be destroyed at any moment.
+void free_in_order(const MemoryPoolHandle& pool, const StreamHandle& stream, CUdeviceptr raw);
+
+/// Frees memory of no pool that no handle owns, once the stream, which may be empty, has run.
+void free_at_once(CUcontext context, const StreamHandle& stream, CUdeviceptr raw, bool on_host);
+
+/// What describes memory of an exportable pool to another process. The pool is exported first,
+/// without which the driver refuses.
+using MemoryExport = std::array<unsigned char, sizeof(CUmemPoolPtrExportData)>;
+MemoryExport export_memory(const DeviceMemoryHandle& memory);
+
+/// Memory that another process exported from the pool that `pool` was imported from. While one
+/// import is alive, further ones are the same: the driver would free them all with the first.
+DeviceMemoryHandle import_memory(const MemoryPoolHandle& pool, const StreamHandle& stream,
+                                 const MemoryExport& data, std::size_t size);
 
 } // namespace cudamod::handles

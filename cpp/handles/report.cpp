@@ -5,7 +5,7 @@
 
 namespace cudamod::handles {
 
-std::atomic<bool> reports_pending{false};
+std::atomic<unsigned> attention{0};
 
 namespace {
 
@@ -22,9 +22,16 @@ std::vector<Report>& reports() {
     return *instance;
 }
 
-/// Statuses that stick: every later call in the context answers the same, so one report says it
-/// all.
+/// A fault sticks: every later call in the context answers the same, so one report says it all.
 bool already_said(CUresult status) {
+    if (!is_fault(status)) return false;
+    static std::atomic<int> last{CUDA_SUCCESS};
+    return last.exchange(status) == status;
+}
+
+} // namespace
+
+bool is_fault(CUresult status) noexcept {
     switch (status) {
     case CUDA_ERROR_ILLEGAL_ADDRESS:
     case CUDA_ERROR_MISALIGNED_ADDRESS:
@@ -35,23 +42,19 @@ bool already_said(CUresult status) {
     case CUDA_ERROR_INVALID_ADDRESS_SPACE:
     case CUDA_ERROR_INVALID_PC:
     case CUDA_ERROR_HARDWARE_STACK_ERROR:
-    case CUDA_ERROR_ECC_UNCORRECTABLE: {
-        static std::atomic<int> last{CUDA_SUCCESS};
-        return last.exchange(status) == status;
-    }
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+        return true;
     default:
         return false;
     }
 }
-
-} // namespace
 
 void report(CUresult status, const char* call, std::string subject) noexcept {
     if (already_said(status)) return;
     try {
         std::lock_guard lock(reports_mutex());
         if (reports().size() < kMaxReports) reports().push_back({status, call, std::move(subject)});
-        reports_pending.store(true, std::memory_order_relaxed);
+        attention.fetch_or(kReportsPending, std::memory_order_relaxed);
     } catch (...) {
         // Out of memory while saying that something failed: there is nobody left to tell.
     }
@@ -59,7 +62,7 @@ void report(CUresult status, const char* call, std::string subject) noexcept {
 
 std::vector<Report> take_reports() {
     std::lock_guard lock(reports_mutex());
-    reports_pending.store(false, std::memory_order_relaxed);
+    attention.fetch_and(~kReportsPending, std::memory_order_relaxed);
     return std::exchange(reports(), {});
 }
 

@@ -4,6 +4,7 @@
 #include "driver/table.h"
 #include "handles/context.h"
 #include "handles/destruction.h"
+#include "handles/launch_queue.h"
 #include "handles/registry.h"
 
 #include <map>
@@ -16,6 +17,7 @@ static_assert(offsetof(StreamBox, raw) == 0);
 
 StreamBox::~StreamBox() {
     if (!owned) return;
+    delete launch_queue.load(std::memory_order_acquire);
     registry<StreamBox>().erase_expired(raw);
     destroy("cuStreamDestroy", kKind, value_of(raw), false,
             [&] { return driver::table.cuStreamDestroy(raw); });

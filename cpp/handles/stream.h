@@ -5,11 +5,14 @@
 
 #include <cuda.h>
 
+#include <atomic>
 #include <cstddef>
 #include <optional>
 #include <type_traits>
 
 namespace cudamod::handles {
+
+class LaunchQueue;
 
 /// What a stream is and where it runs. Default streams belong to the device that they were taken
 /// from.
@@ -21,6 +24,7 @@ struct StreamBox {
     int device;
     bool owned;
     bool is_default;
+    mutable std::atomic<LaunchQueue*> launch_queue{nullptr}; // see launch_queue_of
     Tracked tracked;
 
     StreamBox(Raw raw_, CUcontext context_, int device_, bool owned_, bool is_default_)

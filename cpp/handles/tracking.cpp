@@ -31,7 +31,7 @@ struct TrackedList {
     void note(bool created, const Tracked& entry) {
         events.push_back({created, entry.kind_, entry.value_, entry.serial_,
                           entry.site_ ? *entry.site_ : std::string()});
-        reports_pending.store(true, std::memory_order_relaxed);
+        attention.fetch_or(kReportsPending, std::memory_order_relaxed);
     }
 
     std::vector<Live> observe(std::vector<std::shared_ptr<const void>>& held) {

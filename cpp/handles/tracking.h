@@ -88,7 +88,7 @@ struct TraceEvent {
 /// Sites are noted: for `live`, and for the report at exit.
 void note_sites(bool on) noexcept;
 
-/// Events are queued until taken. Queueing sets `reports_pending`. Implies the noting of sites.
+/// Events are queued until taken. Queueing sets `kReportsPending`. Implies the noting of sites.
 void trace(bool on) noexcept;
 std::vector<TraceEvent> take_trace_events();
 

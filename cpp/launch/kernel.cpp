@@ -11,7 +11,8 @@ namespace cudamod::launch {
 
 Kernel::Kernel(handles::KernelHandle handle, std::optional<std::vector<Type>> types)
     : handle_(std::move(handle)), types_(std::move(types)),
-      allowed_(new std::atomic<unsigned>[static_cast<std::size_t>(handles::device_count())]()) {}
+      allowed_(new std::atomic<unsigned>[static_cast<std::size_t>(handles::device_count())]()),
+      resident_(new std::atomic<CUcontext>[static_cast<std::size_t>(handles::device_count())]()) {}
 
 const Layout& Kernel::layout(CUcontext context) const {
     if (const Layout* known = layout_.load(std::memory_order_acquire)) return *known;
@@ -56,6 +57,7 @@ void Kernel::load(CUcontext context) const {
     // Before 12.4 a function that has been fetched is as loaded as it can be made.
     if (driver::has("cuFuncLoad"))
         driver::check(driver::table.cuFuncLoad(function), "cuFuncLoad", subject);
+    note_resident(handles::current_device(), context);
 }
 
 int Kernel::attribute(CUfunction_attribute attribute, int device) const {

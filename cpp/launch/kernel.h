@@ -1,6 +1,7 @@
 #pragma once
 
 #include "handles/kernel.h"
+#include "handles/stream.h"
 #include "launch/layout.h"
 
 #include <cuda.h>
@@ -43,6 +44,15 @@ class Kernel {
             raise_dynamic_shared(device, bytes);
     }
 
+    /// Whether the kernel is known to be resident where the stream runs, so that a launch loads
+    /// nothing.
+    bool is_resident(const handles::StreamBox& stream) const {
+        return resident_[stream.device].load(std::memory_order_relaxed) == stream.context;
+    }
+    void note_resident(int device, CUcontext context) const {
+        resident_[device].store(context, std::memory_order_relaxed);
+    }
+
     /// Makes the kernel resident in `context`, so that no launch has to load it.
     void load(CUcontext context) const;
 
@@ -57,6 +67,7 @@ class Kernel {
     mutable std::unique_ptr<const Layout> owned_layout_;
     mutable std::atomic<const Layout*> layout_{nullptr};
     mutable std::unique_ptr<std::atomic<unsigned>[]> allowed_;
+    mutable std::unique_ptr<std::atomic<CUcontext>[]> resident_; // the last context, by device
 };
 
 } // namespace cudamod::launch

@@ -1,5 +1,6 @@
 #include "python/argument.h"
 
+#include "python/dlpack_abi.h"
 #include "python/number.h"
 #include "python/pointer.h"
 #include "python/scalar.h"
@@ -341,8 +342,23 @@ bool convert_buffer(PyObject* value, const Parameter& parameter, std::byte* cell
 
 bool convert_dlpack(PyObject* value, const Parameter& parameter, std::byte* cell,
                     const ArgumentSite& site, const void* exchange_api) {
-    if (!parameter.takes_pointer) return mismatched_array(value, parameter.type, site);
-    return pointer_from_dlpack(value, exchange_api, cell, site);
+    if (!parameter.takes_pointer) [[unlikely]]
+        return mismatched_array(value, parameter.type, site);
+    if (site.described && site.described->object == value) { // the launch's device is its own
+        std::memcpy(cell, &site.described->address, sizeof site.described->address);
+        return true;
+    }
+    dlpack::DLTensor tensor;
+    if (static_cast<const dlpack::DLPackExchangeAPI*>(exchange_api)
+            ->dltensor_from_py_object_no_sync(value, &tensor) != 0) [[unlikely]]
+        return not_described(value, site);
+    auto address = reinterpret_cast<std::uint64_t>(tensor.data);
+    if (address) address += tensor.byte_offset;
+    if (tensor.device.device_type != dlpack::kDLCUDA || tensor.device.device_id != site.device)
+        [[unlikely]]
+        return pointer_elsewhere(value, tensor.device, address, cell, site);
+    std::memcpy(cell, &address, sizeof address);
+    return true;
 }
 
 bool convert_cuda_array(PyObject* value, const Parameter& parameter, std::byte* cell,
@@ -393,12 +409,13 @@ Conversion conversion_of(PyTypeObject* type) {
     return {refuse, nullptr};
 }
 
+constinit TypeCache<Conversion> conversions(conversion_of);
+
 } // namespace
 
 bool convert_any(PyObject* value, const Parameter& parameter, std::byte* cell,
                  const ArgumentSite& site) {
-    static TypeCache cache(conversion_of);
-    Conversion conversion = cache.find(Py_TYPE(value));
+    Conversion conversion = conversions.find(Py_TYPE(value));
     // An instance may carry the interface that its type lacks (a proxy, a namespace).
     if (conversion.convert == refuse && PyObject_HasAttrString(value, "__cuda_array_interface__"))
         conversion = {convert_cuda_array, nullptr};

@@ -6,18 +6,40 @@
 
 #include <Python.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <string>
 
 namespace cudamod::python {
 
+/// Counts what was closed: a launch whose conversions may run Python sees whether it has to look.
+inline std::atomic<unsigned> closings{0};
+
+/// A tensor that its framework has described already, to tell its stream.
+struct DescribedTensor {
+    PyObject* object;
+    std::uint64_t address;
+};
+
 /// Where a value is going, for its errors and for the check of its device.
 struct ArgumentSite {
     const std::string& kernel;
     std::size_t index;
     int device;
+    const DescribedTensor* described = nullptr;
     mutable bool ran_python = false; // a conversion may have, and closed something meanwhile
+    mutable unsigned closed_before = 0;
+
+    /// To be called before anything that may run Python.
+    void may_run_python() const {
+        if (ran_python) return;
+        ran_python = true;
+        closed_before = closings.load(std::memory_order_relaxed);
+    }
+    bool something_closed() const {
+        return ran_python && closings.load(std::memory_order_relaxed) != closed_before;
+    }
 };
 
 /// Writes any value that the argument contract allows into its cell; false with a Python error set.
@@ -62,7 +84,7 @@ inline bool convert(PyObject* value, const launch::Parameter& parameter, std::by
             return true;
         }
     }
-    site.ran_python = true;
+    site.may_run_python();
     return convert_any(value, parameter, cell, site);
 }
 

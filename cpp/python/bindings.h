@@ -13,6 +13,12 @@ void bind_context(nanobind::module_& module);
 void bind_device(nanobind::module_& module);
 void bind_stream(nanobind::module_& module);
 void bind_event(nanobind::module_& module);
+void bind_python_half(nanobind::module_& module);
+void bind_memory_resource(nanobind::module_& module);
+void bind_memory_pool(nanobind::module_& module);
+void bind_plain_memory(nanobind::module_& module);
+void bind_memory_pool_attributes(nanobind::module_& module);
+void bind_memory_owner(nanobind::module_& module);
 void bind_buffer(nanobind::module_& module);
 void bind_tensor_map(nanobind::module_& module);
 void bind_launch_config(nanobind::module_& module);
@@ -22,5 +28,8 @@ void bind_kernel(nanobind::module_& module);
 void bind_library(nanobind::module_& module);
 void bind_link_input(nanobind::module_& module);
 void bind_launcher(nanobind::module_& module);
+void bind_launch(nanobind::module_& module);
+void bind_current_stream(nanobind::module_& module);
+void bind_launch_observer(nanobind::module_& module);
 
 } // namespace cudamod::python

@@ -3,8 +3,11 @@
 
 ^cudamod\._core\.__prefix__$:
     \from collections.abc import Callable, Mapping, Sequence
-    \from typing import Any, Literal, NamedTuple, SupportsIndex
+    \from typing import Any, Literal, NamedTuple, SupportsIndex, TypeVar
     \from cudamod.launch_attributes import AccessPolicyWindow, LaunchCompletionEvent, ProgrammaticEvent
+
+    _Pool = TypeVar("_Pool", bound="MemoryPool")
+    _Plain = TypeVar("_Plain", bound="PlainMemory")
 
 ^cudamod\._core\.ComputeCapability$:
     class ComputeCapability(NamedTuple):
@@ -77,9 +80,22 @@
     @property
     def stream(self) -> Any: ...
 
+^cudamod\._core\.Launcher\.metadata$:
+    @property
+    def metadata(self) -> Any: ...
+
 ^cudamod\._core\.Launcher\.gil$:
     @property
-    def gil(self) -> Literal["release", "hold"]: ...
+    def gil(self) -> Literal["release", "auto", "hold"]: ...
+
+^cudamod\._core\.Kernel\.__getitem__$:
+    def __getitem__(self, key: tuple[Any, ...], /) -> Launcher:
+        """The launcher of kernel[grid, block, stream, shmem_size], remembered by its key."""
+
+^cudamod\._core\.CURRENT$:
+    CURRENT: CurrentStream
+
+^cudamod\._core\.CurrentStream\.(__repr__|__reduce__)$:
 
 ^cudamod\._core\.Launcher\.signature$:
     @property
@@ -94,3 +110,5 @@
 ^cudamod\._core\.time_driver_call$:
     def time_driver_call(launcher: Launcher, launches: int, /, *arguments: Any) -> float:
         \doc
+
+^cudamod\._core\.MemoryOwner\.__del__$:

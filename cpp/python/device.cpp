@@ -12,6 +12,7 @@
 #include "python/event.h"
 #include "python/gil_released.h"
 #include "python/integer_argument.h"
+#include "python/memory_resource.h"
 #include "python/named_tuple.h"
 #include "python/public_call.h"
 #include "python/stream.h"
@@ -174,7 +175,15 @@ nb::object allocate(const Device& self, nb::handle size_object, nb::object strea
     nb::object order = stream.is_none() ? default_stream(self) : stream_argument(stream);
     const Stream& on = *instance<Stream>(order.ptr());
     check_stream(self, on, "Device.allocate");
+    if (nb::object chosen = chosen_resource(self.ordinal); !chosen.is_none())
+        return chosen.attr("allocate")(size, nb::arg("stream") = order);
+    refuse_capture(on.handle, "Device.allocate");
     return new_buffer(on.handle, size);
+}
+
+nb::object memory_resource(const Device& self) {
+    nb::object chosen = chosen_resource(self.ordinal);
+    return chosen.is_none() ? standard_resource(self.ordinal) : chosen;
 }
 
 nb::list all_devices() {
@@ -318,6 +327,19 @@ void bind_device(nb::module_& module) {
              "`size` bytes of device memory, in the order of `stream` (the default stream without "
              "one).\n\n"
              "Raises CUDAError, which is a MemoryError too when memory is exhausted.")
+        .def_prop_rw(
+            "memory_resource", memory_resource,
+            [](const Device& self, nb::handle resource) {
+                choose_resource(self.ordinal, resource);
+            },
+            nb::for_getter(nb::sig("def memory_resource(self) -> MemoryResource")),
+            nb::for_setter(nb::arg("mr").none()),
+            nb::for_setter(nb::sig("def memory_resource(self, mr: MemoryResource, /) -> None")),
+            "Where `allocate` takes its memory from: the pool that was current first, with its "
+            "release threshold\n"
+            "raised, until another one is set. Setting raises TypeError for what is no "
+            "MemoryResource, ValueError\n"
+            "for one of another device.")
         .def("sync", sync, "Waits for all work of the device's primary context.")
         .def("can_access_peer", can_access_peer, nb::arg("peer"),
              nb::sig("def can_access_peer(self, peer: Device | int) -> bool"))

@@ -91,8 +91,10 @@ void order(const Buffer& buffer, nb::handle stream) {
             throw nb::value_error("__dlpack__: stream must be -1 or a positive handle, not 0");
     }
     if (!buffer.memory) return;
-    const handles::StreamBox& producer = handles::box_of<handles::StreamBox>(
-        handles::box_of<handles::DeviceMemoryBox>(buffer.memory).free_on);
+    handles::StreamHandle freed_on =
+        handles::box_of<handles::DeviceMemoryBox>(buffer.memory).free_on;
+    if (!freed_on) return; // memory of no stream
+    const handles::StreamBox& producer = handles::box_of<handles::StreamBox>(freed_on);
     if (reinterpret_cast<std::uintptr_t>(producer.raw) == consumer) return;
     handles::ContextScope scope(producer.context);
     handles::EventHandle event =
@@ -106,6 +108,7 @@ void order(const Buffer& buffer, nb::handle stream) {
 
 std::pair<int, int> dlpack_device(const Buffer& buffer) {
     if (buffer.device >= 0) return {kDLCUDA, buffer.device};
+    if (buffer.device == kNoDevice) return {kDLCPU, 0};
     return {buffer.managed ? kDLCUDAManaged : kDLCUDAHost, 0};
 }
 

@@ -6,7 +6,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include "handles/report.h"
 #include "python/bindings.h"
+#include "python/launch_log.h"
 
 namespace nb = nanobind;
 
@@ -66,7 +68,8 @@ PyObject* warning_class() noexcept {
 
 void set_python_error(const driver::DriverError& error) noexcept {
     set_from(make_driver_error, error.what(), error.what(), static_cast<int>(error.status),
-             error.name, error.call, error.subject, error.log, error.needed, error.found);
+             error.name, error.call, error.subject, error.log, error.needed, error.found,
+             handles::is_fault(error.status) ? launch_log() : nb::tuple());
 }
 
 void set_python_error(const driver::DriverNotFound& error) noexcept {

@@ -5,7 +5,8 @@
 
 namespace cudamod::python {
 
-/// The manner that "release" or "hold" names; None is the process's (CUDAMOD_GIL, else release).
+/// The manner that "release", "auto" or "hold" names; None is the process's (CUDAMOD_GIL, else
+/// release).
 GilManner gil_manner(nb::handle name);
 
 const char* name_of(GilManner manner);

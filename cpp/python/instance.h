@@ -74,9 +74,20 @@ T* instance(PyObject* object) {
     return nb::isinstance<T>(h) ? nb::inst_ptr<T>(h) : nullptr;
 }
 
-/// The same, with the exact type decided first.
+/// The C++ value of the object that a method was called on, for methods that need the object as
+/// well: nanobind doesn't check the type of a handle. Throws TypeError for any other object.
 template <class T>
-T* instance_or_exact(PyObject* object) {
+T& self_of(nb::handle self) {
+    if (T* value = instance<T>(self.ptr())) return *value;
+    PyErr_Format(PyExc_TypeError, "a method of %s was called on %s object",
+                 reinterpret_cast<PyTypeObject*>(nb::type<T>().ptr())->tp_name,
+                 Py_TYPE(self.ptr())->tp_name);
+    throw nb::python_error();
+}
+
+/// `instance`, with the exact type decided first.
+template <class T>
+[[gnu::always_inline]] inline T* instance_or_exact(PyObject* object) {
     static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(nb::type<T>().ptr());
     if (T* exact = exactly<T>(object, type)) return exact;
     return instance<T>(object);

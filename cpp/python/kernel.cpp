@@ -8,9 +8,11 @@
 #include "launch/signature.h"
 #include "python/context.h"
 #include "python/device.h"
+#include "python/error.h"
 #include "python/gil_released.h"
 #include "python/kernel_attributes.h"
 #include "python/kernel_occupancy.h"
+#include "python/launch.h"
 #include "python/launcher.h"
 #include "python/library.h"
 #include "python/named_tuple.h"
@@ -31,7 +33,20 @@ namespace cudamod::python {
 namespace {
 
 constexpr const char* kOrigin = "Please use ObjectCode APIs.";
+
+/// kernel[grid, block, stream, shmem_size]
+PyObject* subscript(PyObject* self, PyObject* key) {
+    try {
+        Kernel& kernel = *payload<Kernel>(self);
+        return kernel.launchers.find(kernel.shared, key).release().ptr();
+    } catch (...) {
+        set_python_error();
+        return nullptr;
+    }
+}
+
 PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)},
+                       {Py_mp_subscript, reinterpret_cast<void*>(subscript)},
                        {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
                        {0, nullptr}};
 
@@ -71,18 +86,17 @@ nb::object occupancy(Kernel& self) {
 }
 
 nb::object bind(const Kernel& self, nb::object config, nb::object stream, nb::object signature,
-                nb::object gil) {
+                nb::object gil, nb::object metadata) {
     begin_public_call();
     if (!nb::isinstance<LaunchConfig>(config)) {
         PyErr_Format(PyExc_TypeError, "Kernel.bind: config must be a LaunchConfig, not %s",
                      Py_TYPE(config.ptr())->tp_name);
         throw nb::python_error();
     }
-    nb::object on = stream_argument(stream);
-    CUcontext context =
-        handles::box_of<handles::StreamBox>(open_handle(*instance<Stream>(on.ptr()))).context;
-    return make_launcher(self.shared, layout_for(self.shared, signature, context),
-                         std::move(config), std::move(on), gil_manner(gil));
+    nb::object on = stream_or_current(stream);
+    auto layout = layout_for(self.shared, signature, context_for_layout(on));
+    return make_launcher(self.shared, std::move(layout), std::move(config), std::move(on),
+                         gil_manner(gil), std::move(metadata));
 }
 
 void load(const Kernel& self, nb::object where) {
@@ -184,15 +198,19 @@ void bind_kernel(nb::module_& module) {
             "known.")
         .def("bind", bind, nb::arg("config").none(), nb::arg("stream").none(), nb::kw_only(),
              nb::arg("signature") = nb::none(), nb::arg("gil") = nb::none(),
+             nb::arg("metadata") = nb::none(),
              nb::sig("def bind(self, config: LaunchConfig, stream: object, *, signature: str | "
-                     "Sequence[Any] | None = None, gil: Literal['release', 'hold'] | None = "
-                     "None) -> Launcher"),
+                     "Sequence[Any] | None = None, gil: Literal['release', 'auto', 'hold'] | "
+                     "None = None, metadata: object = None) -> Launcher"),
              "A callable that launches the kernel with its arguments.\n\n"
              "`signature` gives the types of the parameters where image and name don't tell "
              "them: a text such as\n"
              "'f32, ptr, u64', or a sequence of such names, NumPy dtypes and ctypes types. "
              "`gil='hold'` keeps the\n"
-             "interpreter lock during the driver call.\n\n"
+             "interpreter lock during the driver call, 'auto' while that call can't wait for room "
+             "in "
+             "the stream's queue.\n"
+             "`stream` may be CURRENT. `metadata` is handed to launch hooks.\n\n"
              "Raises ValueError for a signature that contradicts the kernel, for more dynamic "
              "shared memory than\n"
              "the device allows, and for a cooperative grid that can't run at once.")

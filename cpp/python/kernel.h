@@ -2,6 +2,7 @@
 
 #include "launch/kernel.h"
 #include "python/instance.h"
+#include "python/launcher_cache.h"
 
 #include <memory>
 
@@ -11,6 +12,7 @@ namespace cudamod::python {
 struct Kernel {
     std::shared_ptr<const launch::Kernel> shared;
     nb::object attributes, occupancy;
+    LauncherCache launchers;
 
     explicit Kernel(std::shared_ptr<const launch::Kernel> shared_) : shared(std::move(shared_)) {}
 };

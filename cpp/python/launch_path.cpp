@@ -6,6 +6,8 @@
 #include "launch/explanation.h"
 #include "python/error.h"
 
+#include <cstdint>
+#include <stdexcept>
 #include <string>
 
 namespace cudamod::python {
@@ -64,6 +66,30 @@ PyObject* keep_in_capture(const LaunchParts& parts) {
         set_python_error();
         return nullptr;
     }
+}
+
+void make_ready(const launch::Kernel& kernel, const launch::Shape& shape,
+                const handles::StreamBox& stream) {
+    if (shape.attributes) {
+        launch::require_driver_for(*shape.attributes);
+        launch::require_context_of(*shape.attributes, stream.context);
+    }
+    if (shape.shmem_size) kernel.allow_dynamic_shared(stream.device, shape.shmem_size);
+    // The driver itself counts how many clusters run at once.
+    if (!shape.cooperative || shape.cluster) return;
+    // A block that is too large is for the launch to refuse: it says which limit is exceeded.
+    std::uint64_t threads = shape.block.product();
+    if (threads > static_cast<unsigned>(
+                      kernel.attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, stream.device)))
+        return;
+    std::uint64_t most = launch::most_blocks_at_once(kernel, shape, stream);
+    std::uint64_t asked = shape.blocks().product();
+    if (asked > most)
+        throw std::invalid_argument(
+            "kernel '" + kernel.name() + "': the specified grid size (" +
+            std::to_string(shape.grid.x) + " * " + std::to_string(shape.grid.y) + " * " +
+            std::to_string(shape.grid.z) + ") exceeds the limit (" + std::to_string(most) +
+            ") of blocks that can run at once, as a cooperative launch must");
 }
 
 } // namespace cudamod::python

@@ -2,49 +2,70 @@
 
 #include "python/bindings.h"
 
-#include "driver/status.h"
-#include "launch/explanation.h"
+#include "python/current_stream.h"
 #include "python/error.h"
 #include "python/kernel.h"
-#include "python/launch_path.h"
+#include "python/launch.h"
 #include "python/signature.h"
 #include "python/stream.h"
 
 #include <nanobind/stl/string.h>
 
-#include <chrono>
 #include <cstddef>
 #include <new>
 #include <optional>
-#include <stdexcept>
 #include <structmember.h>
 
 namespace cudamod::python {
 
 namespace {
 
-/// What the callable needs; the C++ part of the Python object.
+/// What the callable needs; the C++ part of the Python object, built in place and never moved.
 struct Bound {
     std::shared_ptr<const launch::Kernel> kernel;
     std::shared_ptr<const launch::Layout> layout;
-    nb::object config_object, stream_object;
-    const LaunchConfig* config; // inside config_object
-    const Stream* stream;       // inside stream_object
-    handles::StreamHandle handle;
-    const handles::StreamBox* box; // that of `handle`
-    GilManner gil;
+    nb::object config_object, stream_object, metadata; // stream_object: a Stream or CURRENT
+    handles::StreamHandle handle;                      // empty with CURRENT
+    LaunchSource source;
+    LaunchParts parts; // with CURRENT only kernel, layout, config and manner hold
+
+    Bound(std::shared_ptr<const launch::Kernel> kernel_,
+          std::shared_ptr<const launch::Layout> layout_, nb::object config, nb::object stream,
+          nb::object metadata_, GilManner gil, handles::StreamHandle handle_,
+          handles::LaunchQueue* queue)
+        : kernel(std::move(kernel_)), layout(std::move(layout_)), config_object(std::move(config)),
+          stream_object(std::move(stream)), metadata(std::move(metadata_)),
+          handle(std::move(handle_)),
+          source{kernel, config_object.ptr(), handle ? stream_object.ptr() : nullptr,
+                 metadata.ptr()},
+          parts{*kernel,
+                *layout,
+                *instance_or_exact<LaunchConfig>(config_object.ptr()),
+                handle ? handles::box_of<handles::StreamBox>(handle) : no_stream(),
+                handle ? instance_or_exact<Stream>(stream_object.ptr())->handle : always_open(),
+                source,
+                queue,
+                gil} {}
+    Bound(const Bound&) = delete;
+    Bound& operator=(const Bound&) = delete;
+
+    /// Stands for the stream of a launcher that asks for it at each launch.
+    static const handles::StreamBox& no_stream() {
+        static const auto* box = new handles::StreamBox(nullptr, nullptr, -1, false, false);
+        return *box;
+    }
 };
 
 struct Launcher {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject* weak_references;
-    Bound bound;
+    alignas(Bound) std::byte bound[sizeof(Bound)]; // a Bound; it has no standard layout
 };
 
 PyTypeObject* launcher_type = nullptr;
 
 Bound& bound_of(PyObject* self) {
-    return reinterpret_cast<Launcher*>(self)->bound;
+    return *std::launder(reinterpret_cast<Bound*>(reinterpret_cast<Launcher*>(self)->bound));
 }
 
 PyObject* stream_closed(const launch::Kernel& kernel) {
@@ -52,26 +73,53 @@ PyObject* stream_closed(const launch::Kernel& kernel) {
     return nullptr;
 }
 
+/// A launcher that the garbage collector has taken apart, as part of a cycle; whoever is told of
+/// its end may still hold it.
+PyObject* call_collected(PyObject*, PyObject* const*, std::size_t, PyObject*) {
+    PyErr_SetString(PyExc_RuntimeError, "the Launcher has been garbage collected");
+    return nullptr;
+}
+
+bool is_collected(PyObject* self) {
+    if (reinterpret_cast<Launcher*>(self)->vectorcall != call_collected) return false;
+    call_collected(nullptr, nullptr, 0, nullptr);
+    return true;
+}
+
+/// The names of keyword arguments; callers pass them interned, which is compared first.
+struct Keyword {
+    const char* text;
+    PyObject* name = nullptr;
+
+    bool is(PyObject* given) {
+        if (given == name) return true;
+        return PyUnicode_CompareWithASCIIString(given, text) == 0;
+    }
+};
+Keyword stream_keyword{"stream"}, grid_keyword{"grid"}, block_keyword{"block"},
+    shmem_keyword{"shmem_size"};
+
 /// A call that overrides the stream or parts of the configuration by keyword.
 PyObject* call_with_keywords(const Bound& bound, PyObject* const* arguments, std::size_t count,
                              PyObject* names) {
     try {
-        launch::Shape shape = bound.config->shape();
-        nb::object stream_object = bound.stream_object;
+        const launch::Config& own = bound.parts.config;
+        launch::Shape shape = own.shape();
+        PyObject* stream = bound.stream_object.ptr();
         bool reshaped = false;
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
             nb::handle value(arguments[count + static_cast<std::size_t>(i)]);
             PyObject* name = PyTuple_GET_ITEM(names, i);
-            if (PyUnicode_CompareWithASCIIString(name, "stream") == 0) {
-                stream_object = stream_argument(value);
+            if (stream_keyword.is(name)) {
+                stream = value.ptr();
                 continue;
             }
             reshaped = true;
-            if (PyUnicode_CompareWithASCIIString(name, "grid") == 0)
+            if (grid_keyword.is(name))
                 shape.grid = dimensions(value, "grid");
-            else if (PyUnicode_CompareWithASCIIString(name, "block") == 0)
+            else if (block_keyword.is(name))
                 shape.block = dimensions(value, "block");
-            else if (PyUnicode_CompareWithASCIIString(name, "shmem_size") == 0)
+            else if (shmem_keyword.is(name))
                 shape.shmem_size = shared_bytes(value);
             else {
                 PyErr_Format(PyExc_TypeError,
@@ -81,15 +129,12 @@ PyObject* call_with_keywords(const Bound& bound, PyObject* const* arguments, std
                 return nullptr;
             }
         }
-        const Stream& stream = *instance<Stream>(stream_object.ptr());
-        handles::StreamHandle handle = open_handle(stream);
-        const handles::StreamBox& box = handles::box_of<handles::StreamBox>(handle);
-        if (reshaped || box.context != bound.box->context) make_ready(*bound.kernel, shape, box);
-        std::optional<LaunchConfig> config;
-        if (reshaped) config.emplace(shape);
-        return launch_with({*bound.kernel, *bound.layout, reshaped ? *config : *bound.config, box,
-                            bound.gil, stream.handle},
-                           arguments, count);
+        std::optional<launch::Config> other;
+        if (reshaped) other.emplace(shape);
+        const LaunchSource source{bound.kernel, reshaped ? nullptr : bound.config_object.ptr(),
+                                  stream, bound.metadata.ptr()};
+        return launch_on(stream, source, *bound.layout, reshaped ? *other : own, bound.parts.gil,
+                         reshaped || stream != bound.stream_object.ptr(), arguments, count);
     } catch (...) {
         set_python_error();
         return nullptr;
@@ -99,20 +144,47 @@ PyObject* call_with_keywords(const Bound& bound, PyObject* const* arguments, std
 PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t nargsf, PyObject* names) {
     const Bound& bound = bound_of(self);
     auto count = static_cast<std::size_t>(PyVectorcall_NARGS(nargsf));
-    if (names && PyTuple_GET_SIZE(names)) return call_with_keywords(bound, arguments, count, names);
-    if (!bound.stream->handle) [[unlikely]]
+    if (names && PyTuple_GET_SIZE(names)) [[unlikely]]
+        return call_with_keywords(bound, arguments, count, names);
+    if (!bound.parts.open) [[unlikely]]
         return stream_closed(*bound.kernel);
-    return launch_with(
-        {*bound.kernel, *bound.layout, *bound.config, *bound.box, bound.gil, bound.stream->handle},
-        arguments, count);
+    return launch_with(bound.parts, arguments, count);
+}
+
+PyObject* call_current(PyObject* self, PyObject* const* arguments, std::size_t nargsf,
+                       PyObject* names) {
+    const Bound& bound = bound_of(self);
+    auto count = static_cast<std::size_t>(PyVectorcall_NARGS(nargsf));
+    if (names && PyTuple_GET_SIZE(names)) [[unlikely]]
+        return call_with_keywords(bound, arguments, count, names);
+    return launch_on_current(bound.source, *bound.layout, bound.parts.config, bound.parts.gil,
+                             arguments, count);
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+    const Bound& bound = bound_of(self);
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(bound.config_object.ptr());
+    Py_VISIT(bound.stream_object.ptr());
+    Py_VISIT(bound.metadata.ptr());
+    return 0;
+}
+
+int clear(PyObject* self) {
+    reinterpret_cast<Launcher*>(self)->vectorcall = call_collected;
+    Bound& bound = bound_of(self);
+    nb::object config = std::move(bound.config_object), stream = std::move(bound.stream_object),
+               metadata = std::move(bound.metadata);
+    return 0;
 }
 
 void deallocate(PyObject* self) {
+    PyObject_GC_UnTrack(self);
     auto* launcher = reinterpret_cast<Launcher*>(self);
     if (launcher->weak_references) PyObject_ClearWeakRefs(self);
-    launcher->bound.~Bound();
+    bound_of(self).~Bound();
     PyTypeObject* type = Py_TYPE(self);
-    PyObject_Free(self);
+    PyObject_GC_Del(self);
     Py_DECREF(type);
 }
 
@@ -123,52 +195,17 @@ PyObject* refuse(PyTypeObject*, PyObject*, PyObject*) {
 }
 
 PyObject* on(PyObject* self, PyObject* stream) {
+    if (is_collected(self)) return nullptr;
     try {
         const Bound& bound = bound_of(self);
         return make_launcher(bound.kernel, bound.layout, bound.config_object,
-                             stream_argument(stream), bound.gil)
+                             stream_or_current(stream), bound.parts.gil, bound.metadata)
             .release()
             .ptr();
     } catch (...) {
         set_python_error();
         return nullptr;
     }
-}
-
-/// The floor of every comparison: the driver call alone, in a C loop, with the arguments packed
-/// once.
-PyObject* time_driver_call(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
-    if (count < 2 || Py_TYPE(arguments[0]) != launcher_type || !PyLong_Check(arguments[1])) {
-        PyErr_SetString(PyExc_TypeError,
-                        "time_driver_call() takes a Launcher, a number of launches and arguments");
-        return nullptr;
-    }
-    long launches = PyLong_AsLong(arguments[1]);
-    if (launches < 1) {
-        if (!PyErr_Occurred())
-            PyErr_Format(PyExc_ValueError, "the number of launches must be >= 1 (got %ld)",
-                         launches);
-        return nullptr;
-    }
-    const Bound& bound = bound_of(arguments[0]);
-    std::chrono::nanoseconds elapsed{0};
-    auto repeat = [&](const LaunchParts& parts, void** pointers) {
-        LaunchConfig::Native native;
-        parts.config.copy_to(native, parts.stream.raw);
-        auto* function = reinterpret_cast<CUfunction>(parts.kernel.raw());
-        CUresult status = CUDA_SUCCESS;
-        auto begin = std::chrono::steady_clock::now();
-        for (long i = 0; i < launches && status == CUDA_SUCCESS; ++i)
-            status = driver::table.cuLaunchKernelEx(&native.config, function, pointers, nullptr);
-        elapsed = std::chrono::steady_clock::now() - begin;
-        return status;
-    };
-    PyObject* done = launch_with(
-        {*bound.kernel, *bound.layout, *bound.config, *bound.box, bound.gil, bound.stream->handle},
-        arguments + 2, static_cast<std::size_t>(count - 2), repeat);
-    if (!done) return nullptr;
-    Py_DECREF(done);
-    return PyFloat_FromDouble(static_cast<double>(elapsed.count()) / static_cast<double>(launches));
 }
 
 PyObject* get_kernel(PyObject* self, void*) {
@@ -180,14 +217,13 @@ PyObject* get_kernel(PyObject* self, void*) {
     }
 }
 
-PyObject* get_config(PyObject* self, void*) {
-    return nb::object(bound_of(self).config_object).release().ptr();
-}
-PyObject* get_stream(PyObject* self, void*) {
-    return nb::object(bound_of(self).stream_object).release().ptr();
+template <nb::object Bound::* member>
+PyObject* get(PyObject* self, void*) {
+    if (is_collected(self)) return nullptr;
+    return nb::object(bound_of(self).*member).release().ptr();
 }
 PyObject* get_gil(PyObject* self, void*) {
-    return PyUnicode_FromString(name_of(bound_of(self).gil));
+    return PyUnicode_FromString(name_of(bound_of(self).parts.gil));
 }
 PyObject* get_signature(PyObject* self, void*) {
     std::optional<std::string> text = signature_text(*bound_of(self).layout);
@@ -196,10 +232,11 @@ PyObject* get_signature(PyObject* self, void*) {
 }
 
 PyObject* repr(PyObject* self) {
+    if (is_collected(self)) return nullptr;
     const Bound& bound = bound_of(self);
     return PyUnicode_FromFormat("<Launcher kernel='%s' config=%R stream=%R gil='%s'>",
                                 bound.kernel->name().c_str(), bound.config_object.ptr(),
-                                bound.stream_object.ptr(), name_of(bound.gil));
+                                bound.stream_object.ptr(), name_of(bound.parts.gil));
 }
 
 PyMethodDef methods[] = {
@@ -208,9 +245,11 @@ PyMethodDef methods[] = {
 };
 PyGetSetDef properties[] = {
     {"kernel", get_kernel, nullptr, "The kernel.", nullptr},
-    {"config", get_config, nullptr, "The LaunchConfig.", nullptr},
-    {"stream", get_stream, nullptr, "The Stream.", nullptr},
-    {"gil", get_gil, nullptr, "'release' or 'hold'.", nullptr},
+    {"config", get<&Bound::config_object>, nullptr, "The LaunchConfig.", nullptr},
+    {"stream", get<&Bound::stream_object>, nullptr, "The Stream, or CURRENT.", nullptr},
+    {"metadata", get<&Bound::metadata>, nullptr,
+     "What bind was given for those who watch launches, or None.", nullptr},
+    {"gil", get_gil, nullptr, "'release', 'auto' or 'hold'.", nullptr},
     {"signature", get_signature, nullptr,
      "The types of the parameters, as bind takes them; None when only sizes are known.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
@@ -231,6 +270,8 @@ const char* const kDoc = "A kernel bound to a configuration and a stream. Callin
 PyType_Slot slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(refuse)},
     {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(clear)},
     {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
     {Py_tp_repr, reinterpret_cast<void*>(repr)},
     {Py_tp_methods, methods},
@@ -240,123 +281,48 @@ PyType_Slot slots[] = {
     {0, nullptr},
 };
 PyType_Spec spec = {"cudamod._core.Launcher", sizeof(Launcher), 0,
-                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, slots};
-
-/// cuda.core's call: launch(stream, config, kernel, *arguments).
-PyObject* launch_function(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
-    if (count < 3) {
-        PyErr_Format(PyExc_TypeError,
-                     "launch() takes a stream, a config, a kernel and its arguments, got %zd",
-                     count);
-        return nullptr;
-    }
-    const LaunchConfig* config = instance_or_exact<LaunchConfig>(arguments[1]);
-    const Kernel* kernel = instance_or_exact<Kernel>(arguments[2]);
-    if (!config || !kernel) {
-        PyErr_Format(PyExc_TypeError, "launch(): %s must be a %s, not %s",
-                     config ? "kernel" : "config", config ? "Kernel" : "LaunchConfig",
-                     Py_TYPE(arguments[config ? 2 : 1])->tp_name);
-        return nullptr;
-    }
-    try {
-        nb::object converted;
-        const Stream* stream = exactly<Stream>(arguments[0], Stream::python_type);
-        if (!stream) {
-            converted = stream_argument(arguments[0]);
-            stream = instance<Stream>(converted.ptr());
-        }
-        // Another thread may close the stream while this one has let the interpreter lock go.
-        handles::StreamHandle handle = open_handle(*stream);
-        const handles::StreamBox& box = handles::box_of<handles::StreamBox>(handle);
-        const launch::Kernel& shared = *kernel->shared;
-        if (config->needs_preparation()) make_ready(shared, config->shape(), box);
-        return launch_with({shared, shared.layout(box.context), *config, box, default_gil_manner(),
-                            stream->handle},
-                           arguments + 3, static_cast<std::size_t>(count - 3));
-    } catch (...) {
-        set_python_error();
-        return nullptr;
-    }
-}
-
-PyMethodDef launch_definition = {
-    "launch", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(launch_function)),
-    METH_FASTCALL,
-    "launch(stream, config, kernel, *arguments)\n--\n\n"
-    "Launches a kernel. `stream` is a Stream or an object with __cuda_stream__. Nothing is "
-    "retained: the memory\n"
-    "must live until the stream has run.\n\n"
-    "Raises TypeError for a wrong number or kind of arguments, OverflowError for a number out of "
-    "range,\n"
-    "RuntimeError for a closed object, CUDAError when the driver refuses."};
-
-PyMethodDef time_driver_call_definition = {
-    "time_driver_call",
-    reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(time_driver_call)), METH_FASTCALL,
-    "time_driver_call(launcher, launches, *arguments)\n--\n\n"
-    "Nanoseconds of one driver call that launches what the launcher would, the mean of a C loop: "
-    "the floor that\n"
-    "launches from Python are compared with."};
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};
 
 } // namespace
 
 nb::object make_launcher(std::shared_ptr<const launch::Kernel> kernel,
                          std::shared_ptr<const launch::Layout> layout, nb::object config,
-                         nb::object stream, GilManner gil) {
-    const LaunchConfig* native = instance<LaunchConfig>(config.ptr());
-    const Stream* on_stream = instance<Stream>(stream.ptr());
-    handles::StreamHandle handle = open_handle(*on_stream);
-    const handles::StreamBox* box = &handles::box_of<handles::StreamBox>(handle);
-    make_ready(*kernel, native->shape(), *box);
-    auto* launcher = PyObject_New(Launcher, launcher_type);
+                         nb::object stream, GilManner gil, nb::object metadata) {
+    handles::StreamHandle handle;
+    handles::LaunchQueue* queue = nullptr;
+    bool current = stream.ptr() == current_mark;
+    if (!current) {
+        handle = open_handle(*instance_or_exact<Stream>(stream.ptr()));
+        const auto& box = handles::box_of<handles::StreamBox>(handle);
+        make_ready(*kernel, instance_or_exact<LaunchConfig>(config.ptr())->shape(), box);
+        queue = queue_for(gil, box);
+    }
+    auto* launcher = PyObject_GC_New(Launcher, launcher_type);
     if (!launcher) throw nb::python_error();
-    launcher->vectorcall = call;
+    launcher->vectorcall = current ? call_current : call;
     launcher->weak_references = nullptr;
-    new (&launcher->bound) Bound{std::move(kernel),
-                                 std::move(layout),
-                                 std::move(config),
-                                 std::move(stream),
-                                 native,
-                                 on_stream,
-                                 std::move(handle),
-                                 box,
-                                 gil};
+    new (&launcher->bound)
+        Bound(std::move(kernel), std::move(layout), std::move(config), std::move(stream),
+              std::move(metadata), gil, std::move(handle), queue);
+    PyObject_GC_Track(reinterpret_cast<PyObject*>(launcher));
     return nb::steal(reinterpret_cast<PyObject*>(launcher));
 }
 
-void make_ready(const launch::Kernel& kernel, const launch::Shape& shape,
-                const handles::StreamBox& stream) {
-    if (shape.attributes) {
-        launch::require_driver_for(*shape.attributes);
-        launch::require_context_of(*shape.attributes, stream.context);
-    }
-    if (shape.shmem_size) kernel.allow_dynamic_shared(stream.device, shape.shmem_size);
-    // The driver itself counts how many clusters run at once.
-    if (!shape.cooperative || shape.cluster) return;
-    // A block that is too large is for the launch to refuse: it says which limit is exceeded.
-    std::uint64_t threads = shape.block.product();
-    if (threads > static_cast<unsigned>(
-                      kernel.attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, stream.device)))
-        return;
-    std::uint64_t most = launch::most_blocks_at_once(kernel, shape, stream);
-    std::uint64_t asked = shape.blocks().product();
-    if (asked > most)
-        throw std::invalid_argument(
-            "kernel '" + kernel.name() + "': the specified grid size (" +
-            std::to_string(shape.grid.x) + " * " + std::to_string(shape.grid.y) + " * " +
-            std::to_string(shape.grid.z) + ") exceeds the limit (" + std::to_string(most) +
-            ") of blocks that can run at once, as a cooperative launch must");
+const LaunchParts* parts_of_launcher(PyObject* object) {
+    if (Py_TYPE(object) != launcher_type || is_collected(object)) return nullptr;
+    const Bound& bound = bound_of(object);
+    if (bound.handle && bound.parts.open) return &bound.parts;
+    if (bound.handle) return stream_closed(*bound.kernel), nullptr;
+    PyErr_SetString(PyExc_ValueError, "the launcher's stream is CURRENT: give it one with on()");
+    return nullptr;
 }
 
 void bind_launcher(nb::module_& module) {
     launcher_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
     if (!launcher_type) throw nb::python_error();
     module.attr("Launcher") = nb::handle(reinterpret_cast<PyObject*>(launcher_type));
-    for (PyMethodDef* definition : {&launch_definition, &time_driver_call_definition}) {
-        PyObject* function = PyCFunction_NewEx(definition, nullptr, module.attr("__name__").ptr());
-        if (!function) throw nb::python_error();
-        module.attr(definition->ml_name) = nb::steal(function);
-    }
+    for (Keyword* keyword : {&stream_keyword, &grid_keyword, &block_keyword, &shmem_keyword})
+        keyword->name = PyUnicode_InternFromString(keyword->text);
 }
 
 } // namespace cudamod::python

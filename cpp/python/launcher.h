@@ -8,11 +8,11 @@
 
 namespace cudamod::python {
 
-/// A kernel bound to a configuration and a stream: Python's `Launcher`, called with the kernel's
-/// arguments.
+/// A kernel bound to a configuration and a stream (or CURRENT): Python's `Launcher`, called with
+/// the kernel's arguments. Throws as make_ready does, and RuntimeError for a closed stream.
 nb::object make_launcher(std::shared_ptr<const launch::Kernel> kernel,
                          std::shared_ptr<const launch::Layout> layout, nb::object config,
-                         nb::object stream, GilManner gil);
+                         nb::object stream, GilManner gil, nb::object metadata);
 
 /// The parameters by which a launcher packs: the kernel's own, or by a signature (text or a
 /// sequence of types).
@@ -20,10 +20,8 @@ std::shared_ptr<const launch::Layout>
 layout_for(const std::shared_ptr<const launch::Kernel>& kernel, nb::handle signature,
            CUcontext context);
 
-/// What a launch of that shape needs of the kernel, the driver and the stream: dynamic shared
-/// memory is opted in, the driver must know the attributes, a cooperative grid must be able to run
-/// at once. Throws std::invalid_argument, DriverError.
-void make_ready(const launch::Kernel& kernel, const launch::Shape& shape,
-                const handles::StreamBox& stream);
+/// What a Launcher on a stream launches with, as long as the Launcher lives. Null for any other
+/// object, without an error; null with an error set for a closed stream and for CURRENT.
+const LaunchParts* parts_of_launcher(PyObject* object);
 
 } // namespace cudamod::python

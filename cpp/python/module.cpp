@@ -23,6 +23,12 @@ NB_MODULE(_core, module) {
     bind_device(module);
     bind_stream(module);
     bind_event(module);
+    bind_python_half(module);
+    bind_memory_pool_attributes(module);
+    bind_memory_resource(module);
+    bind_memory_pool(module);
+    bind_plain_memory(module);
+    bind_memory_owner(module);
     bind_buffer(module);
     bind_tensor_map(module);
     bind_launch_config(module);
@@ -32,4 +38,7 @@ NB_MODULE(_core, module) {
     bind_library(module);
     bind_link_input(module);
     bind_launcher(module);
+    bind_launch(module);
+    bind_current_stream(module);
+    bind_launch_observer(module);
 }

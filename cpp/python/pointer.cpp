@@ -34,6 +34,13 @@ bool store(std::uint64_t address, std::byte* cell) {
     return true;
 }
 
+/// Whether the launch's device was given access to the pool that the memory is from.
+bool peer_reaches(const Buffer& buffer, int device) {
+    if (!buffer.memory) return false;
+    const auto& pool = handles::box_of<handles::DeviceMemoryBox>(buffer.memory).pool;
+    return pool && handles::has_access(pool, device);
+}
+
 /// What the driver knows of an address that another library gave without its device.
 bool check_address(PyObject* value, std::uint64_t address, const ArgumentSite& site) {
     if (address == 0) return true; // an empty array's
@@ -71,24 +78,18 @@ const void* dlpack_exchange_api(PyTypeObject* type) {
     return api && api->dltensor_from_py_object_no_sync ? api : nullptr;
 }
 
-bool pointer_from_dlpack(PyObject* value, const void* exchange_api, std::byte* cell,
-                         const ArgumentSite& site) {
-    DLTensor tensor;
-    if (static_cast<const DLPackExchangeAPI*>(exchange_api)
-            ->dltensor_from_py_object_no_sync(value, &tensor) != 0) {
-        if (!PyErr_Occurred())
-            PyErr_Format(PyExc_TypeError,
-                         "kernel '%s', argument %zu: DLPack can't describe %s object",
-                         site.kernel.c_str(), site.index, Py_TYPE(value)->tp_name);
-        return false;
-    }
-    auto address = reinterpret_cast<std::uint64_t>(tensor.data);
-    if (address) address += tensor.byte_offset;
-    switch (tensor.device.device_type) {
+bool not_described(PyObject* value, const ArgumentSite& site) {
+    if (!PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "kernel '%s', argument %zu: DLPack can't describe %s object",
+                     site.kernel.c_str(), site.index, Py_TYPE(value)->tp_name);
+    return false;
+}
+
+bool pointer_elsewhere(PyObject* value, const DLDevice& device, std::uint64_t address,
+                       std::byte* cell, const ArgumentSite& site) {
+    switch (device.device_type) {
     case kDLCUDA:
-        if (tensor.device.device_id != site.device)
-            return refuse_device(value, tensor.device.device_id, site);
-        return store(address, cell);
+        return refuse_device(value, device.device_id, site);
     case kDLCUDAHost:
     case kDLCUDAManaged:
         return store(address, cell);
@@ -134,7 +135,14 @@ bool pointer_from_buffer(const Buffer& buffer, std::byte* cell, const ArgumentSi
                      site.kernel.c_str(), site.index);
         return false;
     }
-    if (!buffer.reachable_from(site.device)) {
+    if (buffer.device == kNoDevice) {
+        PyErr_Format(PyExc_TypeError,
+                     "kernel '%s', argument %zu: the memory resource of the Buffer says that no "
+                     "device reaches it",
+                     site.kernel.c_str(), site.index);
+        return false;
+    }
+    if (!buffer.reachable_from(site.device) && !peer_reaches(buffer, site.device)) {
         PyErr_Format(
             PyExc_ValueError,
             "kernel '%s', argument %zu: Buffer lies on device %d, but the launch is on device %d",

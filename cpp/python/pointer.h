@@ -1,14 +1,18 @@
 #pragma once
 
 #include "python/argument.h"
+#include "python/dlpack_abi.h"
 
 namespace cudamod::python {
 
 /// Device addresses from other libraries' arrays. Each writes the address or fails with a Python
 /// error set: host memory and memory of another device are refused.
 
-bool pointer_from_dlpack(PyObject* value, const void* exchange_api, std::byte* cell,
-                         const ArgumentSite& site);
+/// A tensor that DLPack describes as lying elsewhere than on the launch's device.
+bool pointer_elsewhere(PyObject* value, const dlpack::DLDevice& device, std::uint64_t address,
+                       std::byte* cell, const ArgumentSite& site);
+/// A tensor that its framework failed to describe; sets an error unless there is one.
+bool not_described(PyObject* value, const ArgumentSite& site);
 bool pointer_from_cuda_array(PyObject* value, std::byte* cell, const ArgumentSite& site);
 bool pointer_from_buffer(const Buffer& buffer, std::byte* cell, const ArgumentSite& site);
 

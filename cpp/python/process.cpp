@@ -1,5 +1,6 @@
 #include "driver/environment.h"
 #include "handles/destruction.h"
+#include "handles/memory_pool.h"
 #include "handles/retirement.h"
 #include "python/bindings.h"
 #include "python/gil_released.h"
@@ -51,10 +52,12 @@ void bind_process(nb::module_& module) {
     module.def(
         "reclaim",
         [] {
+            handles::reclaim_pools(true);
             GilReleased unlocked;
             return handles::reclaim();
         },
-        "Unload every retired library; answers how many.");
+        "Unload every retired library; answers how many. Destroys the memory pools that waited for "
+        "their last frees, too.");
     module.def(
         "retired",
         [] {

@@ -10,7 +10,8 @@ bool deliver_reports();
 
 /// The same where there is something, at the start of a public call.
 inline bool reports_delivered() {
-    return !handles::reports_pending.load(std::memory_order_relaxed) || deliver_reports();
+    return !(handles::attention.load(std::memory_order_relaxed) & handles::kReportsPending) ||
+           deliver_reports();
 }
 
 /// The same for bound functions: throws.

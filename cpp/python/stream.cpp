@@ -2,6 +2,8 @@
 
 #include "python/bindings.h"
 
+#include "python/argument.h"
+
 #include "driver/status.h"
 #include "driver/table.h"
 #include "handles/context.h"
@@ -245,7 +247,11 @@ void bind_stream(nb::module_& module) {
                         "default streams of the current device.\n\n"
                         "Raises TypeError for anything but an int, OverflowError beyond 64 bits.")
             .def(
-                "close", [](Stream& self) { self.handle.reset(); },
+                "close",
+                [](Stream& self) {
+                    closings.fetch_add(1, std::memory_order_relaxed);
+                    self.handle.reset();
+                },
                 "Refuses use from now on. The driver's stream ends with its last dependent.")
             .def_prop_ro("is_closed", [](const Stream& self) { return !self.handle; })
             .def_prop_ro("handle", raw, "The CUstream as an int; 0 once closed.")

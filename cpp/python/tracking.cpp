@@ -48,18 +48,6 @@ std::string site_of_caller() {
     return nb::cast<std::string>(nb::str("{}:{}").format(file, nb::getattr(frame, "f_lineno")));
 }
 
-/// May be called without the interpreter lock, and with an exception under way.
-std::string creation_site() {
-    if (!Py_IsInitialized() || finalizing()) return {};
-    nb::gil_scoped_acquire locked;
-    nb::error_scope pending;
-    try {
-        return site_of_caller();
-    } catch (nb::python_error&) {
-        return {}; // such as a file name that is no text
-    }
-}
-
 nb::object site_or_none(const std::string& site) {
     return site.empty() ? nb::none() : nb::cast(site);
 }
@@ -125,6 +113,17 @@ void report_leaks() {
 }
 
 } // namespace
+
+std::string creation_site() {
+    if (!Py_IsInitialized() || finalizing()) return {};
+    nb::gil_scoped_acquire locked;
+    nb::error_scope pending;
+    try {
+        return site_of_caller();
+    } catch (nb::python_error&) {
+        return {}; // such as a file name that is no text
+    }
+}
 
 void deliver_trace_events() noexcept {
     for (const handles::TraceEvent& event : handles::take_trace_events()) {

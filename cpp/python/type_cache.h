@@ -19,21 +19,22 @@ struct Conversion {
     const void* data;
 };
 
-/// Remembers for each Python type how its values are converted. It keeps no type alive: an entry
-/// holds for one version of its type, and no other type ever has that version. So a class that
-/// is changed, or another one at the address of a dead one, is resolved anew. Readers need no lock.
+/// Remembers what was found out of a Python type, as how its values are converted. It keeps no type
+/// alive: an entry holds for one version of its type, and no other type ever has that version. So a
+/// class that is changed, or another one at the address of a dead one, is resolved anew. Readers
+/// need no lock.
+template <class Found>
 class TypeCache {
   public:
-    using Resolve = Conversion (*)(PyTypeObject*);
-    explicit TypeCache(Resolve resolve) : resolve_(resolve) {}
+    using Resolve = Found (*)(PyTypeObject*);
+    explicit constexpr TypeCache(Resolve resolve) : resolve_(resolve) {}
 
-    Conversion find(PyTypeObject* type) {
+    Found find(PyTypeObject* type) {
         std::size_t start = start_of(type);
         for (std::size_t i = 0; i < kProbes; ++i) {
             const Entry* entry = slots_[(start + i) % kSlots].load(std::memory_order_acquire);
             if (!entry) break;
-            if (entry->type == type && entry->version == type->tp_version_tag)
-                return entry->conversion;
+            if (entry->type == type && entry->version == type->tp_version_tag) return entry->found;
         }
         return add(type);
     }
@@ -42,7 +43,7 @@ class TypeCache {
     struct Entry {
         PyTypeObject* type;
         unsigned version;
-        Conversion conversion;
+        Found found;
     };
     static constexpr std::size_t kSlots = 256, kProbes = 8;
 
@@ -78,18 +79,18 @@ class TypeCache {
         return slots_[start % kSlots];
     }
 
-    Conversion add(PyTypeObject* type) {
-        Conversion conversion = resolve_(type);
+    [[gnu::noinline]] Found add(PyTypeObject* type) {
+        Found found = resolve_(type);
         if (unsigned version = version_of(type)) {
-            const Entry* before = slot_for(type).exchange(new Entry{type, version, conversion},
-                                                          std::memory_order_acq_rel);
+            const Entry* before =
+                slot_for(type).exchange(new Entry{type, version, found}, std::memory_order_acq_rel);
 #ifdef Py_GIL_DISABLED
             (void)before; // another thread may be reading it
 #else
             delete before;
 #endif
         }
-        return conversion;
+        return found;
     }
 
     Resolve resolve_;

@@ -80,6 +80,46 @@ def compile_and_link(source: str) -> cudamod.Kernel:
     return program.compile("cubin", cache=cache).get_kernel("f<int>" if count else again.name)
 
 
+def pooled(device: cudamod.Device, stream: cudamod.Stream) -> int:
+    """Memory resources, their options and attributes."""
+    options = cudamod.DeviceMemoryResourceOptions(ipc_enabled=True, max_size=1 << 20)
+    pool = cudamod.DeviceMemoryResource(device, options)
+    resources: list[cudamod.MemoryResource] = [
+        pool,
+        device.memory_resource,
+        cudamod.PinnedMemoryResource({"numa_id": 0}),
+        cudamod.ManagedMemoryResource(cudamod.ManagedMemoryResourceOptions(0, "device")),
+        cudamod.LegacyPinnedMemoryResource(),
+    ]
+    device.memory_resource = pool
+    pool.peer_accessible_by = {1, device}
+    pool.peer_accessible_by.update([2])
+    pool.attributes.reuse_allow_opportunistic = False
+    pool.attributes.release_threshold = 1 << 20
+    buffers = [resource.allocate(8, stream=stream) for resource in resources]
+    again: cudamod.MemoryResource | None = buffers[0].memory_resource
+    handle = int(pool.allocation_handle)
+    mapped = cudamod.DeviceMemoryResource.from_allocation_handle(device, handle)
+    descriptor = buffers[0].ipc_descriptor
+    cudamod.Buffer.from_ipc_descriptor(mapped, descriptor, stream=stream).close(stream)
+    assert again is pool
+    return pool.attributes.used_mem_current
+
+
+class Mine(cudamod.MemoryResource):
+    """A resource of Python."""
+
+    def allocate(self, size: int, *, stream: object) -> cudamod.Buffer:
+        return cudamod.Buffer.from_handle(4096, size, mr=self, stream=stream)
+
+    def deallocate(self, ptr: int, size: int, *, stream: object) -> None:
+        print(ptr, size, stream)
+
+    @property
+    def device_id(self) -> int:
+        return 0
+
+
 def main() -> None:
     """Say which driver this is."""
     try:

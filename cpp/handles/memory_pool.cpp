@@ -1,0 +1,303 @@
+#include "handles/memory_pool.h"
+
+#include "driver/log.h"
+#include "driver/status.h"
+#include "driver/table.h"
+#include "handles/context.h"
+#include "handles/destruction.h"
+#include "handles/registry.h"
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace cudamod::handles {
+
+static_assert(offsetof(MemoryPoolBox, raw) == 0);
+
+namespace {
+
+/// A pool without handles that may not be destroyed yet.
+struct RetiredPool {
+    CUmemoryPool raw;
+    int device;
+    bool imported;
+    bool has_peers;
+    PendingFrees frees;
+
+    /// Whether nothing of it is alive. Memory that somebody allocated from it by a call of the
+    /// driver is not ours to see, but the driver counts it.
+    bool is_unused() {
+        if (!frees.done()) return false;
+        cuuint64_t used = 0;
+        if (!imported)
+            driver::table.cuMemPoolGetAttribute(raw, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used);
+        return used == 0;
+    }
+};
+
+struct RetiredPools {
+    std::mutex mutex;
+    std::vector<RetiredPool> pools;
+};
+
+RetiredPools& retired_pools() {
+    static auto* instance = new RetiredPools;
+    return *instance;
+}
+
+std::vector<CUmemAccessDesc> descriptors(const std::vector<int>& devices, CUmemAccess_flags flags) {
+    std::vector<CUmemAccessDesc> all;
+    for (int device : devices) {
+        CUmemAccessDesc descriptor{};
+        descriptor.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        descriptor.location.id = device;
+        descriptor.flags = flags;
+        all.push_back(descriptor);
+    }
+    return all;
+}
+
+std::vector<int> devices_except(int excluded) {
+    std::vector<int> devices;
+    for (int device = 0, count = device_count(); device < count; ++device)
+        if (device != excluded) devices.push_back(device);
+    return devices;
+}
+
+/// A pool to whose memory peers have access can't be destroyed safely (the driver's own bug).
+void take_access_from_peers(CUmemoryPool raw, int device) noexcept {
+    try {
+        auto none = descriptors(devices_except(device), CU_MEM_ACCESS_FLAGS_PROT_NONE);
+        if (!none.empty()) driver::table.cuMemPoolSetAccess(raw, none.data(), none.size());
+        driver::take_log(CUDA_SUCCESS);
+    } catch (...) {
+        // Out of memory, or no devices any more; the destruction itself reports what matters.
+    }
+}
+
+void destroy_pool(const RetiredPool& pool) noexcept {
+    destroy("cuMemPoolDestroy", MemoryPoolBox::kKind, value_of(pool.raw), true, [&] {
+        if (pool.has_peers) take_access_from_peers(pool.raw, pool.device);
+        return driver::table.cuMemPoolDestroy(pool.raw);
+    });
+}
+
+std::string subject(const PoolPlace& place) {
+    switch (place.kind) {
+    case PoolKind::Device:
+        return "memory pool of device " + std::to_string(place.id);
+    case PoolKind::Pinned:
+        return place.location == CU_MEM_LOCATION_TYPE_HOST
+                   ? "pinned memory pool"
+                   : "pinned memory pool on NUMA node " + std::to_string(place.id);
+    default:
+        return "managed memory pool";
+    }
+}
+
+CUmemAllocationType allocation_type([[maybe_unused]] const PoolPlace& place) {
+#if CUDA_VERSION >= 13000
+    if (place.kind == PoolKind::Managed) return CU_MEM_ALLOCATION_TYPE_MANAGED;
+#endif
+    return CU_MEM_ALLOCATION_TYPE_PINNED;
+}
+
+CUmemLocation location_of(const PoolPlace& place) {
+    CUmemLocation location{};
+    location.type = place.location;
+    location.id = place.id < 0 ? 0 : place.id;
+    return location;
+}
+
+MemoryPoolHandle own(CUmemoryPool raw, const PoolPlace& place, bool imported, bool exportable) {
+    auto box = make_box<MemoryPoolBox>(raw, place, true, imported, exportable);
+    registry<MemoryPoolBox>().insert(box);
+    return alias<MemoryPoolBox>(std::move(box));
+}
+
+/// At its own place alone can the memory of a pinned pool be reached without this.
+void open_to_all_devices(const MemoryPoolHandle& pool) {
+    if (box_of<MemoryPoolBox>(pool).place.kind == PoolKind::Pinned)
+        set_access(pool, devices_except(-1), {});
+}
+
+void raise_release_threshold(CUmemoryPool raw, const PoolPlace& place) {
+    cuuint64_t threshold = 0;
+    driver::check(
+        driver::table.cuMemPoolGetAttribute(raw, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold),
+        "cuMemPoolGetAttribute", [&] { return subject(place); });
+    if (threshold) return;
+    threshold = ~cuuint64_t{0};
+    driver::check(
+        driver::table.cuMemPoolSetAttribute(raw, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold),
+        "cuMemPoolSetAttribute", [&] { return subject(place); });
+}
+
+CUmemoryPool find_current(const PoolPlace& place) {
+    CUmemoryPool raw = nullptr;
+    if (place.kind == PoolKind::Device) {
+        driver::check(driver::table.cuDeviceGetMemPool(&raw, place.id), "cuDeviceGetMemPool",
+                      [&] { return subject(place); });
+        return raw;
+    }
+#if CUDA_VERSION >= 13000
+    CUmemLocation location = location_of(place);
+    driver::check(driver::table.cuMemGetMemPool(&raw, &location, allocation_type(place)),
+                  "cuMemGetMemPool", [&] { return subject(place); });
+    return raw;
+#else
+    driver::raise(CUDA_ERROR_NOT_SUPPORTED, "cuMemGetMemPool",
+                  "this build of cudamod is for CUDA 12; give options for a pool of your own");
+#endif
+}
+
+} // namespace
+
+MemoryPoolBox::~MemoryPoolBox() {
+    registry<MemoryPoolBox>().erase_expired(raw);
+    if (!owned || !driver_is_ours()) return;
+    reclaim_pools(false);
+    RetiredPool retired{raw, device(), imported, has_peers.load(), std::move(frees)};
+    if (retired.is_unused()) {
+        destroy_pool(retired);
+    } else {
+        try {
+            std::lock_guard lock(retired_pools().mutex);
+            retired_pools().pools.push_back(std::move(retired));
+        } catch (...) {
+            // Out of memory: the pool is left to the end of the process.
+        }
+    }
+}
+
+MemoryPoolHandle create_pool(const PoolPlace& place, bool exportable, std::size_t max_size) {
+    reclaim_pools(false);
+    CUmemPoolProps properties{};
+    properties.allocType = allocation_type(place);
+    properties.handleTypes =
+        exportable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE;
+    properties.location = location_of(place);
+    properties.maxSize = max_size;
+    CUmemoryPool raw = nullptr;
+    driver::check(driver::table.cuMemPoolCreate(&raw, &properties), "cuMemPoolCreate",
+                  [&] { return subject(place); });
+    MemoryPoolHandle pool = own(raw, place, false, exportable);
+    open_to_all_devices(pool);
+    return pool;
+}
+
+MemoryPoolHandle current_pool(const PoolPlace& place) {
+    CUmemoryPool raw = find_current(place);
+    MemoryPoolHandle pool;
+    if (auto known = registry<MemoryPoolBox>().find(raw))
+        pool = alias<MemoryPoolBox>(std::move(known));
+    else
+        pool = alias<MemoryPoolBox>(registry<MemoryPoolBox>().find_or_insert(
+            make_box<MemoryPoolBox>(raw, place, false, false, false)));
+    raise_release_threshold(raw, place);
+    open_to_all_devices(pool);
+    return pool;
+}
+
+MemoryPoolHandle device_pool(int device) {
+    static auto* known = new std::map<int, MemoryPoolHandle>;
+    static auto* mutex = new std::mutex;
+    {
+        std::lock_guard lock(*mutex);
+        if (auto it = known->find(device); it != known->end()) return it->second;
+    }
+    int supported = 0;
+    driver::check(driver::table.cuDeviceGetAttribute(
+                      &supported, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device),
+                  "cuDeviceGetAttribute", "memory pools supported");
+    MemoryPoolHandle pool;
+    if (supported) pool = current_pool({PoolKind::Device, CU_MEM_LOCATION_TYPE_DEVICE, device});
+    std::lock_guard lock(*mutex);
+    return known->try_emplace(device, std::move(pool)).first->second;
+}
+
+MemoryPoolHandle import_pool(const PoolPlace& place, int file) {
+    reclaim_pools(false);
+    CUmemoryPool raw = nullptr;
+    auto handle = reinterpret_cast<void*>(static_cast<std::uintptr_t>(file));
+    driver::check(driver::table.cuMemPoolImportFromShareableHandle(
+                      &raw, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+                  "cuMemPoolImportFromShareableHandle",
+                  [&] { return subject(place) + " from file descriptor " + std::to_string(file); });
+    // The driver answers the same pool for each import of it.
+    auto fresh = make_box<MemoryPoolBox>(raw, place, true, true, false);
+    auto box = registry<MemoryPoolBox>().find_or_insert(fresh);
+    if (box != fresh) fresh->owned = false;
+    MemoryPoolHandle pool = alias<MemoryPoolBox>(std::move(box));
+    open_to_all_devices(pool);
+    return pool;
+}
+
+int export_pool(const MemoryPoolHandle& pool) {
+    int file = -1;
+    driver::check(driver::table.cuMemPoolExportToShareableHandle(
+                      &file, *pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+                  "cuMemPoolExportToShareableHandle", [&] { return describe_pool(pool); });
+    box_of<MemoryPoolBox>(pool).exported = true;
+    return file;
+}
+
+bool has_access(const MemoryPoolHandle& pool, int device) {
+    CUmemLocation location{};
+    location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    location.id = device;
+    CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    driver::check(driver::table.cuMemPoolGetAccess(&flags, *pool, &location), "cuMemPoolGetAccess",
+                  [&] { return describe_pool(pool) + ", device " + std::to_string(device); });
+    return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+}
+
+void set_access(const MemoryPoolHandle& pool, const std::vector<int>& given,
+                const std::vector<int>& taken) {
+    auto wanted = descriptors(given, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    for (const CUmemAccessDesc& none : descriptors(taken, CU_MEM_ACCESS_FLAGS_PROT_NONE))
+        wanted.push_back(none);
+    if (wanted.empty()) return;
+    if (!given.empty()) box_of<MemoryPoolBox>(pool).has_peers = true;
+    driver::check(driver::table.cuMemPoolSetAccess(*pool, wanted.data(), wanted.size()),
+                  "cuMemPoolSetAccess", [&] { return describe_pool(pool); });
+    // Of a pool of the host the driver remarks on what it was not asked for.
+    driver::take_log(CUDA_SUCCESS);
+}
+
+std::size_t reclaim_pools(bool wait) noexcept {
+    std::vector<RetiredPool> pools;
+    {
+        std::lock_guard lock(retired_pools().mutex);
+        pools.swap(retired_pools().pools);
+    }
+    std::size_t destroyed = 0;
+    for (RetiredPool& pool : pools) {
+        if (wait) {
+            RelaxedCapture relaxed;
+            InterpreterUnlocked unlocked;
+            pool.frees.wait();
+        }
+        if (pool.is_unused()) {
+            destroy_pool(pool);
+            ++destroyed;
+            continue;
+        }
+        try {
+            std::lock_guard lock(retired_pools().mutex);
+            retired_pools().pools.push_back(std::move(pool));
+        } catch (...) {
+            // Out of memory: the pool is left to the end of the process.
+        }
+    }
+    return destroyed;
+}
+
+std::string describe_pool(const MemoryPoolHandle& pool) {
+    return describe(MemoryPoolBox::kKind, value_of(*pool));
+}
+
+} // namespace cudamod::handles
