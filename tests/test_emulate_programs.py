@@ -8,23 +8,18 @@ import sys
 from pathlib import Path
 
 import pytest
+from compiling import needs_nvjitlink, needs_nvrtc
 from test_command import run
 
 PROGRAMS = Path(__file__).parent / "programs"
 
 
 def have(*names: str) -> bool:
-    """Whether the modules and the files of NVIDIA's wheels are installed."""
+    """Whether the modules are installed."""
     try:
         return all(importlib.util.find_spec(name) is not None for name in names)
     except ModuleNotFoundError:
         return False
-
-
-def have_library(pattern: str) -> bool:
-    spec = importlib.util.find_spec("nvidia") if have("nvidia") else None
-    folders = (spec.submodule_search_locations or []) if spec else []
-    return any(any(Path(folder).glob(f"*/lib/{pattern}")) for folder in folders)
 
 
 def parts(name: str) -> list[str]:
@@ -39,19 +34,20 @@ def check(name: str, *options: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-CUDA_CORE = pytest.mark.skipif(
-    not have("cuda.core", "numpy") or not have_library("libnvrtc.so.*"),
-    reason="cuda.core with NVRTC is not installed",
+needs_cuda_core = pytest.mark.skipif(
+    not have("cuda.core", "numpy"), reason="cuda.core is not installed"
 )
 
 
-@CUDA_CORE
-@pytest.mark.skipif(not have_library("libnvJitLink.so.*"), reason="nvJitLink is not installed")
+@needs_cuda_core
+@needs_nvrtc
+@needs_nvjitlink
 def test_cuda_core_with_nvjitlink() -> None:
     check("cuda_core_program.py")
 
 
-@CUDA_CORE
+@needs_cuda_core
+@needs_nvrtc
 @pytest.mark.parametrize("device", ["sm_90", "sm_100", "sm_120"])
 def test_cuda_core_with_the_driver_s_linker(device: str) -> None:
     check("cuda_core_program.py", "--hide-nvjitlink", "--devices", device)

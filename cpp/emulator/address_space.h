@@ -1,5 +1,7 @@
 #pragma once
 
+#include "emulator/written_map.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -32,10 +34,11 @@ struct Allocation {
     Device* device = nullptr;
     std::shared_ptr<Context> context; ///< null for pool memory
     std::shared_ptr<Pool> pool;
-    std::shared_ptr<SharedArea> area; ///< memory that processes share
-    bool imported = false;            ///< another process's, in `area`
-    unsigned flags = 0;               ///< of cuMemHostAlloc or cuMemHostRegister
-    std::string variable;             ///< name, when this is a variable of a module
+    std::shared_ptr<SharedArea> area;    ///< memory that processes share
+    bool imported = false;               ///< another process's, in `area`
+    unsigned flags = 0;                  ///< of cuMemHostAlloc or cuMemHostRegister
+    std::string variable;                ///< name, when this is a variable of a module
+    std::unique_ptr<WrittenMap> written; ///< null: nobody watches
 
     Allocation() = default;
     ~Allocation();

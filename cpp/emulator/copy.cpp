@@ -37,7 +37,10 @@ std::shared_ptr<Stream> enqueue(const Copy& copy, CUstream handle) {
     const Span to = span_of(copy.to_side, copy.to, copy.bytes, "destination");
     const Span from = span_of(copy.from_side, copy.from, copy.bytes, "source");
     lock.unlock();
-    stream->enqueue([to, from, bytes = copy.bytes] { std::memmove(to.host, from.host, bytes); });
+    stream->enqueue([to, from, bytes = copy.bytes] {
+        std::memmove(to.host, from.host, bytes);
+        note_copied(to.allocation.get(), to.host, from.allocation.get(), from.host, bytes);
+    });
     return stream;
 }
 

@@ -47,7 +47,11 @@ std::shared_ptr<Stream> enqueue(const CUDA_MEMCPY2D* copy, CUstream handle) {
     lock.unlock();
     stream->enqueue([to, from, width = copy->WidthInBytes, height = copy->Height] {
         for (std::size_t row = 0; row < height; ++row) {
-            std::memmove(to.span.host + row * to.pitch, from.span.host + row * from.pitch, width);
+            std::byte* const target = to.span.host + row * to.pitch;
+            const std::byte* const source = from.span.host + row * from.pitch;
+            std::memmove(target, source, width);
+            note_copied(to.span.allocation.get(), target, from.span.allocation.get(), source,
+                        width);
         }
     });
     return stream;

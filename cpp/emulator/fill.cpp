@@ -33,8 +33,10 @@ void enqueue(CUdeviceptr address, std::size_t pitch, Element value, std::size_t 
     const Span span = device_span(address, (height - 1) * pitch + row);
     lock.unlock();
     stream->enqueue([=] {
-        for (std::size_t y = 0; y < height; ++y)
+        for (std::size_t y = 0; y < height; ++y) {
             fill_row(span.host + y * pitch, value, width);
+            note_written(span.allocation.get(), span.host + y * pitch, row);
+        }
     });
 }
 

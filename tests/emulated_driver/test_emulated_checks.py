@@ -318,3 +318,95 @@ def test_faults_are_findings(current: EmulatedDriver, control: Any) -> None:  # 
     control.reset()
     assert launch(current, kernel("ld.global.u32 %x, [%m+2];")) == 716
     assert control.findings()[0].kind == "misaligned address"
+
+
+def element(instruction: str, head: str = "") -> bytes:
+    """Kernel ``k``: %m is the address of each thread's element, of 4 bytes."""
+    body = f"""
+.reg .u64 %d;
+mul.wide.u32 %d, %t, 4;
+add.u64 %m, %m, %d;
+{instruction}
+"""
+    return kernel(body, ".shared .align 16 .b8 s[1024];" + head)
+
+
+def run_on(driver: EmulatedDriver, memory: Any, image: bytes, threads: int = 64) -> int:
+    handle = driver.kernel(driver.load(image), b"k")
+    argument = ctypes.c_uint64(memory.value or 0)
+    assert driver.launch(handle, [argument], block=(threads, 1, 1)) == 0
+    return driver.status("cuCtxSynchronize")
+
+
+READ = "ld.global.u32 %x, [%m];"
+WRITE = "st.global.u32 [%m], %t;"
+
+
+def test_global_memory_that_nobody_wrote(
+    current: EmulatedDriver,
+    control: Any,  # noqa: F811
+    sentences: list[str],  # noqa: F811
+) -> None:
+    control.checks("uninitialized")
+    memory = current.allocate(2048)
+    address = memory.value or 0
+    assert run_on(current, memory, element(WRITE), threads=30) == 0
+    assert run_on(current, memory, element(READ), threads=30) == 0
+    assert run_on(current, memory, element(READ), threads=31) == 719
+    (finding,) = control.findings()
+    assert (finding.kind, finding.address) == ("uninitialized read", address + 120)
+    assert (finding.thread, finding.instruction) == ((30, 0, 0), READ)
+    assert f"lies 120 bytes into memory of 2048 bytes at {address:#x}" in finding.text
+    assert sentences[0].endswith(finding.text)
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "ld.global.v2.u16 {%x, %y}, [%m];",
+        "ld.u32 %x, [%m];",
+        "atom.global.add.u32 %x, [%m], 1;",
+        "red.global.add.u32 [%m], 1;",
+    ],
+)
+def test_kinds_of_reads(current: EmulatedDriver, control: Any, instruction: str) -> None:  # noqa: F811
+    control.checks("uninitialized")
+    memory = current.allocate(1024)
+    assert run_on(current, memory, element(instruction)) == 719
+    control.reset()
+    control.checks("uninitialized")
+    current.call("cuMemsetD8", memory, 1, ctypes.c_size_t(1024))
+    assert run_on(current, memory, element(instruction)) == 0
+
+
+def test_copies_carry_what_was_written(current: EmulatedDriver, control: Any) -> None:  # noqa: F811
+    control.checks("uninitialized")
+    size = ctypes.c_size_t
+    first, second = current.allocate(1024), current.allocate(1024)
+    current.call("cuMemcpyHtoD", first, bytes(512), size(512))
+    current.call("cuMemcpyDtoD_v2", second, first, size(1024))
+    current.call("cuCtxSynchronize")
+    assert run_on(current, second, element(READ), threads=128) == 0
+    assert run_on(current, second, element(READ), threads=129) == 719
+    assert control.findings()[0].thread == (128, 0, 0)
+
+
+def test_pools_and_other_memory(current: EmulatedDriver, control: Any) -> None:  # noqa: F811
+    control.checks("uninitialized")
+    pinned = current.pointer("cuMemAllocHost", ctypes.c_size_t(1024))
+    assert run_on(current, pinned, element(READ)) == 0  # the host may have written it
+    variable = element("mov.u64 %m, v;\n" + READ).replace(
+        b".visible .entry", b".global .u32 v[64];\n.visible .entry"
+    )
+    assert run_on(current, pinned, variable) == 0  # zero from the start
+    memory = current.pointer("cuMemAllocAsync", ctypes.c_size_t(1024), None)
+    assert run_on(current, memory, element(READ)) == 719
+
+
+def test_memory_from_before_the_check_is_not_watched(
+    current: EmulatedDriver,
+    control: Any,  # noqa: F811
+) -> None:
+    memory = current.allocate(1024)
+    control.checks("uninitialized")
+    assert run_on(current, memory, element(READ)) == 0
