@@ -1,3 +1,4 @@
+#include "emulator/ptx/tensor_map.h"
 #include "emulator/call.h"
 #include "emulator/context.h"
 #include "emulator/device.h"
@@ -10,27 +11,9 @@ using namespace cudamod::emulator;
 
 namespace {
 
-constexpr std::uint32_t kMagic = 0x50414d54; // "TMAP"
-constexpr int kMaxRank = 5;
+constexpr int kMaxRank = ptx::TensorMap::kMaxRank;
 
-/// What the emulated driver writes into the 128 bytes of a CUtensorMap: an encoding of its own,
-/// since the hardware's is not public.
-struct Encoded {
-    enum Kind : std::uint8_t { Tiled, Im2col, Im2colWide };
-
-    std::uint32_t magic = kMagic;
-    Kind kind = Tiled;
-    std::uint8_t data_type = 0, rank = 0, interleave = 0, swizzle = 0, l2_promotion = 0,
-                 oob_fill = 0, mode = 0;
-    std::uint32_t reserved = 0;
-    std::uint64_t address = 0;
-    std::array<std::uint64_t, kMaxRank> dimensions{};
-    std::array<std::uint64_t, kMaxRank - 1> strides{};
-    std::array<std::uint16_t, kMaxRank> box{}; ///< im2col: channels, pixels
-    std::array<std::int16_t, 3> lower{}, upper{};
-    std::array<std::uint8_t, kMaxRank> element_strides{};
-    std::uint8_t unused = 0;
-};
+using Encoded = ptx::TensorMap;
 static_assert(sizeof(Encoded) == sizeof(CUtensorMap));
 
 template <class... Values>
@@ -293,7 +276,8 @@ CUDAMOD_API cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {
             require_pointer(map, "the tensor map");
             Encoded value;
             std::memcpy(static_cast<void*>(&value), map, sizeof value);
-            require(value.magic == kMagic, "The 128 bytes are no tensor map of this driver");
+            require(value.magic == Encoded::kMagic,
+                    "The 128 bytes are no tensor map of this driver");
             const bool wide =
                 is_padded(value.data_type) || value.interleave == CU_TENSOR_MAP_INTERLEAVE_32B;
             const auto number = reinterpret_cast<std::uintptr_t>(address);

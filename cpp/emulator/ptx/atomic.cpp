@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <type_traits>
 
 namespace cudamod::emulator::ptx {
@@ -79,14 +80,27 @@ struct AddHalf {
         return to_half(static_cast<double>(half_value(old)) + static_cast<double>(half_value(b)));
     }
 };
-template <bool Bfloat>
-struct AddHalves {
+/// The smaller or larger one; a NaN only if both are.
+template <bool Bfloat, bool Larger>
+struct ExtremeHalf {
+    static uint16_t apply(uint16_t old, uint16_t b, uint16_t) {
+        using namespace ops;
+        const float x = Bfloat ? bfloat_value(old) : half_value(old),
+                    y = Bfloat ? bfloat_value(b) : half_value(b);
+        if (x != x) return y != y ? 0x7fff : b;
+        if (y != y) return old;
+        if (x == y) return Larger ? old & b : old | b;
+        return (Larger ? x > y : x < y) ? old : b;
+    }
+};
+template <class F>
+struct Halves {
     static uint32_t apply(uint32_t old, uint32_t b, uint32_t) {
         const auto part = [](uint32_t x, unsigned n) {
             return static_cast<uint16_t>(x >> (16 * n));
         };
-        return static_cast<uint32_t>(AddHalf<Bfloat>::apply(part(old, 1), part(b, 1), 0)) << 16 |
-               AddHalf<Bfloat>::apply(part(old, 0), part(b, 0), 0);
+        return static_cast<uint32_t>(F::apply(part(old, 1), part(b, 1), 0)) << 16 |
+               F::apply(part(old, 0), part(b, 0), 0);
     }
 };
 
@@ -119,6 +133,50 @@ void atomic(Warp& w, const Instruction& i, uint32_t mask) {
             desired = F::apply(old, b[l], c[l]);
         }
         if (d != nullptr) d[l] = old;
+    }
+}
+
+template <class F, class T>
+void combine(std::byte* at, const std::byte* value) {
+    T operand;
+    std::memcpy(&operand, value, sizeof operand);
+    auto* to = reinterpret_cast<T*>(at);
+    T old = __atomic_load_n(to, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(to, &old, F::apply(old, operand, operand), false,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+    }
+}
+
+template <template <class> class F>
+Combine integer_combine(Type type) {
+    switch (type) {
+    case Type::S32:
+        return &combine<F<std::int32_t>, std::int32_t>;
+    case Type::S64:
+        return &combine<F<std::int64_t>, std::int64_t>;
+    case Type::U64:
+    case Type::B64:
+        return &combine<F<uint64_t>, uint64_t>;
+    case Type::U32:
+    case Type::B32:
+        return &combine<F<uint32_t>, uint32_t>;
+    default:
+        return nullptr;
+    }
+}
+
+Combine add_combine(Type type) {
+    switch (type) {
+    case Type::F32:
+        return &combine<AddSingle<true>, uint32_t>;
+    case Type::F64:
+        return &combine<AddDouble, uint64_t>;
+    case Type::F16:
+        return &combine<AddHalf<false>, uint16_t>;
+    case Type::BF16:
+        return &combine<AddHalf<true>, uint16_t>;
+    default:
+        return integer_combine<Add>(type);
     }
 }
 
@@ -163,15 +221,50 @@ Handler add(Type type, Where where) {
     case Type::BF16:
         return at<AddHalf<true>, uint16_t>(where);
     case Type::F16x2:
-        return at<AddHalves<false>, uint32_t>(where);
+        return at<Halves<AddHalf<false>>, uint32_t>(where);
     case Type::BF16x2:
-        return at<AddHalves<true>, uint32_t>(where);
+        return at<Halves<AddHalf<true>>, uint32_t>(where);
     default:
         return integer<Add>(type, where);
     }
 }
 
+template <bool Larger>
+Handler half_extreme(Type type, Where where) {
+    switch (type) {
+    case Type::F16:
+        return at<ExtremeHalf<false, Larger>, uint16_t>(where);
+    case Type::BF16:
+        return at<ExtremeHalf<true, Larger>, uint16_t>(where);
+    case Type::F16x2:
+        return at<Halves<ExtremeHalf<false, Larger>>, uint32_t>(where);
+    default:
+        return at<Halves<ExtremeHalf<true, Larger>>, uint32_t>(where);
+    }
+}
+
 } // namespace
+
+Combine select_combine(Reduction reduction, Type type) {
+    switch (reduction) {
+    case Reduction::Add:
+        return add_combine(type);
+    case Reduction::Min:
+        return integer_combine<Min>(type);
+    case Reduction::Max:
+        return integer_combine<Max>(type);
+    case Reduction::And:
+        return integer_combine<And>(type);
+    case Reduction::Or:
+        return integer_combine<Or>(type);
+    case Reduction::Xor:
+        return integer_combine<Xor>(type);
+    case Reduction::Inc:
+        return type == Type::U32 ? &combine<Inc<uint32_t>, uint32_t> : nullptr;
+    default:
+        return type == Type::U32 ? &combine<Dec<uint32_t>, uint32_t> : nullptr;
+    }
+}
 
 Handler select_atomic(const Form& form, Where where) {
     const Type type = form.type();
@@ -181,6 +274,8 @@ Handler select_atomic(const Form& form, Where where) {
     if (form.has("xor")) return integer<Xor>(type, where);
     if (form.has("exch")) return integer<Exch>(type, where);
     if (form.has("cas")) return integer<Cas>(type, where);
+    if (form.has("noftz"))
+        return form.has("min") ? half_extreme<false>(type, where) : half_extreme<true>(type, where);
     if (form.has("min")) return integer<Min>(type, where);
     if (form.has("max")) return integer<Max>(type, where);
     return form.has("inc") ? at<Inc<uint32_t>, uint32_t>(where)

@@ -37,10 +37,10 @@ BlockCheck::BlockCheck(Block& block, unsigned checks)
     : block_(block), checks_(checks), order_(block.threads), bytes_(block.shared.size()) {}
 
 void BlockCheck::access(const Warp& warp, const Instruction& i, std::uint32_t mask) {
-    const auto& accesses = warp.worker->grid.code.accesses;
-    if (i.cache >= accesses.size()) return;
-    const Access& access = accesses[i.cache];
-    if (access.kind == Access::Kind::Other || access.where == Where::Local) return;
+    const Code& code = warp.worker->grid.code;
+    if (!code.is_plain(i)) return;
+    const Access& access = code.accesses[i.cache];
+    if (access.where == Where::Local) return;
     ++step_;
     const auto* base = warp.at<std::uint64_t>(i.slots[kAddressSlot]);
     const bool reads = access.kind != Access::Kind::Store,

@@ -91,6 +91,27 @@ struct CallSite {
     std::vector<Transfer> arguments, results;
 };
 
+/// The part of a matrix that each thread of a warp holds.
+struct Fragment {
+    enum class Role : std::uint8_t { Left, Right, Accumulator }; ///< A; B; C and D
+    Role role = Role::Accumulator;
+    Type type = Type::None;
+    std::uint16_t rows = 0, columns = 0;
+    std::vector<Slot> slots;
+};
+
+/// The operands of mma, wmma, ldmatrix, stmatrix and movmatrix.
+struct MatrixSite {
+    Fragment d, a, b, c;
+    bool saturate = false;     ///< integers: clamp to s32
+    bool conjunction = false;  ///< b1: and instead of xor
+    bool transposed = false;   ///< ldmatrix and stmatrix: .trans; wmma: column-major memory
+    unsigned matrices = 0;     ///< ldmatrix and stmatrix: 1, 2 or 4
+    std::uint8_t where = 0;    ///< memory: Where
+    std::uint32_t stride = 0;  ///< wmma: elements, when the instruction names none
+    std::uint8_t rounding = 0; ///< f64: of the host's <cfenv>, by ops::Rounding
+};
+
 struct FunctionCode {
     std::string name;
     bool is_entry = false;
@@ -117,6 +138,7 @@ struct EntryCode {
 struct Code {
     std::string text;
     int isa = 0, target = 0;
+    char target_suffix = 0; ///< of sm_90a
     std::vector<Entry> entries;
     std::vector<Variable> variables;
     std::vector<EntryCode> entry_codes;
@@ -126,9 +148,14 @@ struct Code {
     std::vector<Patch> patches;
     std::vector<SharedVariable> shared;
     std::vector<CallSite> calls;
+    std::vector<MatrixSite> matrices;
     std::vector<std::vector<std::uint32_t>> branch_tables; ///< instruction indices
     std::uint32_t memory_instructions = 1;                 ///< and one: Instruction::cache
     std::vector<Access> accesses; ///< by Instruction::cache, where it is a plain access
+
+    bool is_plain(const Instruction& i) const {
+        return i.cache < accesses.size() && accesses[i.cache].kind != Access::Kind::Other;
+    }
 };
 
 } // namespace cudamod::emulator::ptx

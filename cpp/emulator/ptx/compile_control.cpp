@@ -40,6 +40,11 @@ void FunctionCompiler::control(const Form& form, const syntax::Instruction& synt
         result.handler = &trap;
     } else if (form.is("brkpt")) {
         result.handler = &breakpoint;
+    } else if (form.is("setmaxnreg")) {
+        const std::int64_t count = constant(syntax.operands[0]);
+        if (count < 24 || count > 256 || count % 8 != 0)
+            fail("setmaxnreg wants a multiple of 8 from 24 to 256, not " + std::to_string(count));
+        result.handler = &nothing;
     } else {
         source(syntax.operands[0], Type::U32);
         result.handler = &sleep;

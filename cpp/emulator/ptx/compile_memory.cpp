@@ -16,7 +16,7 @@ bool names_parameters(const Form& form) {
 }
 
 unsigned vector_of(const Form& form) {
-    return form.has("v4") ? 4 : form.has("v2") ? 2 : 1;
+    return form.has("v8") ? 8 : form.has("v4") ? 4 : form.has("v2") ? 2 : 1;
 }
 
 WindowOf window_named(const Form& form) {
@@ -152,51 +152,108 @@ void FunctionCompiler::memory(const Form& form, const syntax::Instruction& synta
     result.handler =
         load ? context_.set.load(bytes, vector, memory) : context_.set.store(bytes, vector, memory);
     set_address(result, address);
-    note_access(result, form, load ? Access::Kind::Load : Access::Kind::Store, memory);
+    const bool strong = form.has("volatile") || form.has("relaxed") || form.has("acquire") ||
+                        form.has("release") || form.has("mmio");
+    note_access(result, load ? Access::Kind::Load : Access::Kind::Store, memory, bytes * vector,
+                strong);
     emit(result);
     for (const Result& produced : results)
         finish(produced);
 }
 
 /// What checks have to know of it.
-void FunctionCompiler::note_access(const Instruction& result, const Form& form, Access::Kind kind,
-                                   Where where) {
+void FunctionCompiler::note_access(const Instruction& result, Access::Kind kind, Where where,
+                                   unsigned bytes, bool strong) {
     auto& accesses = context_.code.accesses;
     accesses.resize(result.cache + 1);
-    const bool strong = kind == Access::Kind::Atomic || form.has("volatile") ||
-                        form.has("relaxed") || form.has("acquire") || form.has("release") ||
-                        form.has("mmio");
-    const unsigned vector = kind == Access::Kind::Atomic ? 1 : vector_of(form);
-    accesses[result.cache] = {kind, where, static_cast<std::uint8_t>(size_of(form.type()) * vector),
-                              strong};
+    accesses[result.cache] = {kind, where, static_cast<std::uint8_t>(bytes),
+                              strong || kind == Access::Kind::Atomic};
 }
 
 void FunctionCompiler::atomic(const Form& form, const syntax::Instruction& syntax) {
-    // The scope may stand before or behind the space, but once.
+    // Order and scope may stand in several places, but once.
     const auto is_scope = [](std::string_view m) {
         return m == "cta" || m == "cluster" || m == "gpu" || m == "sys";
     };
-    if (std::count_if(form.modifiers.begin(), form.modifiers.end(), is_scope) > 1)
+    const auto is_order = [](std::string_view m) {
+        return m == "relaxed" || m == "acquire" || m == "release" || m == "acq_rel";
+    };
+    const auto& modifiers = form.modifiers;
+    if (std::count_if(modifiers.begin(), modifiers.end(), is_scope) > 1)
         fail("Duplicate scope of '" + std::string(syntax.opcode) + "'");
+    if (std::count_if(modifiers.begin(), modifiers.end(), is_order) > 1)
+        fail("Duplicate order of '" + std::string(syntax.opcode) + "'");
     const bool red = form.is("red");
-    std::size_t next = red ? 0 : 1;
-    Instruction result;
-    Result old;
-    if (!red) {
-        old = destination(syntax.operands[0], form.type());
-        result.slots[0] = old.slot;
+    const std::size_t first = red ? 0 : 1, last = first + (form.has("cas") ? 3 : 2),
+                      hint = form.has("L2::cache_hint") ? 1 : 0;
+    if (syntax.operands.size() != last + hint) {
+        fail("Arguments mismatch for instruction '" + std::string(syntax.opcode) +
+             "': " + std::to_string(syntax.operands.size()) + " operands");
     }
-    const Address address = this->address(syntax.operands[next++]);
+    if (hint != 0) source(syntax.operands[last], Type::B64);
+    Address address = this->address(syntax.operands[first]);
     const Where memory = where_of(form, address);
     if (memory == Where::Generic && address.symbol != nullptr)
         fail("Variable in an address without a state space");
-    for (unsigned slot = 1; next < syntax.operands.size(); ++next, ++slot) {
-        result.slots[slot] = source(syntax.operands[next], form.type());
+    const unsigned vector = vector_of(form);
+    if (vector > 1) {
+        if (memory == Where::Shared)
+            fail("Illegal modifier combination for instruction '" + std::string(syntax.opcode) +
+                 "': vectors are for global memory");
+        vector_atomic(form, syntax, address, memory);
+        return;
     }
+    Instruction result;
+    if (!red) result.slots[0] = destination(syntax.operands[0], form.type()).slot;
+    for (std::size_t n = first + 1; n < last; ++n)
+        result.slots[n - first] = source(syntax.operands[n], form.type());
     result.handler = select_atomic(form, memory);
     set_address(result, address);
-    note_access(result, form, Access::Kind::Atomic, memory);
+    note_access(result, Access::Kind::Atomic, memory, size_of(form.type()));
     emit(result);
+}
+
+/// Each element is atomic, the vector is not.
+void FunctionCompiler::vector_atomic(const Form& form, const syntax::Instruction& syntax,
+                                     Address address, Where memory) {
+    const bool red = form.is("red");
+    const unsigned vector = vector_of(form);
+    const Operand& value = syntax.operands[red ? 1 : 2];
+    const auto check = [&](const Operand& operand) {
+        if (operand.kind == Operand::Kind::Vector && operand.elements.size() == vector) return;
+        fail("Arguments mismatch for instruction '" + std::string(syntax.opcode) +
+             "': " + std::to_string(vector) + " values in braces are wanted");
+    };
+    check(value);
+    if (!red) check(syntax.operands[0]);
+    std::vector<Slot> sources;
+    for (const Operand& element : value.elements)
+        sources.push_back(source(element, form.type()));
+    // Old values may go to the registers of later operands, or of the address.
+    std::vector<std::pair<Slot, Slot>> copies;
+    for (unsigned n = 0; n < vector; ++n) {
+        Instruction result;
+        if (!red) {
+            const Slot to = destination(syntax.operands[0].elements[n], form.type()).slot;
+            if (to != kNoSlot) {
+                result.slots[0] = new_temporary(size_of(form.type()));
+                copies.emplace_back(to, result.slots[0]);
+            }
+        }
+        result.slots[1] = sources[n];
+        result.handler = select_atomic(form, memory);
+        set_address(result, address);
+        note_access(result, Access::Kind::Atomic, memory, size_of(form.type()));
+        emit(result);
+        address.displacement += size_of(form.type());
+    }
+    for (const auto& [to, from] : copies) {
+        Instruction copy;
+        copy.handler = context_.set.resize(size_of(form.type()), size_of(form.type()), false);
+        copy.slots[0] = to;
+        copy.slots[1] = from;
+        emit(copy);
+    }
 }
 
 void FunctionCompiler::special(const Form& form, const syntax::Instruction& syntax) {
@@ -251,29 +308,6 @@ void FunctionCompiler::special(const Form& form, const syntax::Instruction& synt
     }
     emit(result);
     finish(destination);
-}
-
-void FunctionCompiler::async(const Form& form, const syntax::Instruction& syntax) {
-    const Address to = address(syntax.operands[0]);
-    const Address from = address(syntax.operands[1]);
-    const std::int64_t bytes = constant(syntax.operands[2]);
-    const bool fits = form.has("cg") ? bytes == 16 : bytes == 4 || bytes == 8 || bytes == 16;
-    if (!fits) fail("cp.async can't copy " + std::to_string(bytes) + " bytes");
-    Instruction result;
-    result.handler = &copy_async;
-    result.extra = static_cast<std::uint32_t>(bytes);
-    result.slots[7] = from.base;
-    if (from.displacement != 0) {
-        Instruction add;
-        add.handler = context_.set.add_immediate;
-        add.slots[0] = result.slots[7] = new_temporary(8);
-        add.slots[1] = from.base;
-        add.immediate = from.displacement;
-        emit(add);
-    }
-    if (syntax.operands.size() > 3) result.slots[0] = source(syntax.operands[3], Type::U32);
-    set_address(result, to);
-    emit(result);
 }
 
 } // namespace cudamod::emulator::ptx

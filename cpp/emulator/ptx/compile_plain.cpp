@@ -156,4 +156,38 @@ void FunctionCompiler::move_vector(const Form& form, const syntax::Instruction& 
     emit(result);
 }
 
+/// f32x2: the operation on both halves of 64-bit registers.
+void FunctionCompiler::pair(const Form& form, const syntax::Instruction& syntax) {
+    Form half = form;
+    half.types[0] = Type::F32;
+    static constexpr FormRow kRows[] = {{"add", "", "", Family::Float},
+                                        {"sub", "", "", Family::Float},
+                                        {"mul", "", "", Family::Float},
+                                        {"fma", "", "", Family::Float}};
+    for (const FormRow& row : kRows) {
+        if (form.is(row.opcode)) half.row = &row;
+    }
+    const std::size_t operands = syntax.operands.size();
+    Instruction halves[2];
+    for (std::size_t n = 1; n < operands; ++n) {
+        Instruction unpack;
+        unpack.handler = unpack_elements(4, 2);
+        unpack.slots[0] = source(syntax.operands[n], Type::B64);
+        for (unsigned h = 0; h < 2; ++h)
+            unpack.slots[h + 1] = halves[h].slots[n] = new_temporary(4);
+        emit(unpack);
+    }
+    Instruction pack;
+    pack.handler = pack_elements(4, 2);
+    for (unsigned h = 0; h < 2; ++h) {
+        halves[h].handler = context_.set.arithmetic(half);
+        halves[h].slots[0] = pack.slots[h + 1] = new_temporary(4);
+        emit(halves[h]);
+    }
+    pack.slots[0] = destination(syntax.operands[0], Type::B64).slot;
+    if (pack.slots[0] == kNoSlot)
+        fail("'_' can't be the destination of '" + std::string(syntax.opcode) + "'");
+    emit(pack);
+}
+
 } // namespace cudamod::emulator::ptx

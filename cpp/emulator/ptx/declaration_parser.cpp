@@ -14,9 +14,10 @@ constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 40;
 
 std::uint32_t alignment(TokenStream& tokens) {
     const std::uint64_t value = tokens.integer("an alignment");
-    if (value == 0 || (value & (value - 1)) != 0 || value > 1u << 20) {
+    if (value == 0 || (value & (value - 1)) != 0)
         tokens.fail("alignment " + std::to_string(value) + " is not a power of two");
-    }
+    if (value > 1u << 20)
+        tokens.fail("alignment " + std::to_string(value) + " is larger than 1048576");
     return static_cast<std::uint32_t>(value);
 }
 

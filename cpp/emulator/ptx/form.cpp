@@ -72,6 +72,21 @@ const std::multimap<std::string_view, IndexedRow>& index() {
     return *map;
 }
 
+/// What PTX has and the engine does not execute.
+constexpr std::string_view kNotExecuted[] = {"wgmma",
+                                             "tcgen05",
+                                             "tex",
+                                             "tld4",
+                                             "txq",
+                                             "suld",
+                                             "sust",
+                                             "sured",
+                                             "suq",
+                                             "istypep",
+                                             "multimem",
+                                             "tensormap",
+                                             "clusterlaunchcontrol"};
+
 /// How many modifiers fit in order; -1 when all of them do and nothing is missing.
 int matched(const std::vector<ModifierSlot>& slots,
             const std::vector<std::string_view>& modifiers) {
@@ -100,6 +115,8 @@ const std::vector<FormRow>& all_forms() {
         add_logic_forms(*result);
         add_data_forms(*result);
         add_control_forms(*result);
+        add_async_forms(*result);
+        add_matrix_forms(*result);
         return result;
     }();
     return *rows;
@@ -109,6 +126,12 @@ Form match_form(std::string_view opcode, const std::vector<std::string_view>& mo
                 std::size_t operands, int line) {
     const auto [first, last] = index().equal_range(opcode);
     if (first == last) {
+        for (const std::string_view known : kNotExecuted) {
+            if (opcode == known) {
+                throw LoadError(line, "Instruction '" + std::string(opcode) +
+                                          "' is not supported by the emulated driver");
+            }
+        }
         throw LoadError(line,
                         "Not a name of any known instruction, or one that is not supported: '" +
                             std::string(opcode) + "'");

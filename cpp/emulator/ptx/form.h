@@ -30,6 +30,12 @@ enum class Family : std::uint8_t {
     Async,
     Nothing,
     Matrix,
+    MemoryBarrier,
+    Bulk,
+    Tensor,
+    Policy,
+    Video,
+    Pair,
 };
 
 /// A row of the table.
@@ -40,7 +46,7 @@ enum class Family : std::uint8_t {
 ///   modifiers), w (twice the width of type 0), p (predicate) or a type's name;
 ///   Q: p or p|q, destinations; R: d or d|p, a 32-bit destination and a predicate;
 ///   A: address; V0: vector or scalar of type 0 (destination), U0: the same as a source;
-///   L: label; F: call's operands; I: an integer constant.
+///   L: label; F: call's operands; I: an integer constant; M: registers of a matrix.
 struct FormRow {
     std::string_view opcode;
     std::string_view modifiers;
@@ -48,6 +54,7 @@ struct FormRow {
     Family family;
     int min_target = 0;
     int min_isa = 0;
+    bool specific = false; ///< for sm_90a and the like only
 };
 
 /// A row together with the modifiers an instruction chose.

@@ -8,6 +8,8 @@ namespace cudamod::emulator::ptx {
 void add_arithmetic_forms(std::vector<FormRow>& rows);
 void add_logic_forms(std::vector<FormRow>& rows);
 void add_data_forms(std::vector<FormRow>& rows);
+void add_async_forms(std::vector<FormRow>& rows);
+void add_matrix_forms(std::vector<FormRow>& rows);
 void add_control_forms(std::vector<FormRow>& rows);
 
 } // namespace cudamod::emulator::ptx

@@ -5,6 +5,8 @@ namespace cudamod::emulator::ptx {
 #define INTEGERS "u16|u32|u64|s16|s32|s64"
 #define WORDS "u32|s32|u64|s64"
 #define ROUNDING "rn|rz|rm|rp"
+#define SIGNS "u32|s32 "
+#define SPLIT SIGNS SIGNS SIGNS "sat|add?"
 
 void add_arithmetic_forms(std::vector<FormRow>& rows) {
     using enum Family;
@@ -39,6 +41,8 @@ void add_arithmetic_forms(std::vector<FormRow>& rows) {
         {"max", "u16x2|s16x2", "D0 S0 S0", Integer, 90, 80},
         {"min", "relu s16x2|s32", "D0 S0 S0", Integer, 90, 80},
         {"max", "relu s16x2|s32", "D0 S0 S0", Integer, 90, 80},
+        {"min", "s16x2|s32 relu", "D0 S0 S0", Integer, 90, 80},
+        {"max", "s16x2|s32 relu", "D0 S0 S0", Integer, 90, 80},
         {"popc", "b32|b64", "Du32 S0", Integer},
         {"clz", "b32|b64", "Du32 S0", Integer},
         {"bfind", WORDS, "Du32 S0", Integer},
@@ -52,6 +56,34 @@ void add_arithmetic_forms(std::vector<FormRow>& rows) {
         {"dp4a", "u32|s32 u32|s32", "Db32 Sb32 Sb32 Sb32", Integer, 61, 50},
         {"dp2a", "lo|hi u32|s32 u32|s32", "Db32 Sb32 Sb32 Sb32", Integer, 61, 50},
 
+        {"vadd", SIGNS SIGNS SIGNS "sat?", "Du32 Su32 Su32", Video},
+        {"vadd", SIGNS SIGNS SIGNS "sat? add|min|max", "Du32 Su32 Su32 Su32", Video},
+        {"vsub", SIGNS SIGNS SIGNS "sat?", "Du32 Su32 Su32", Video},
+        {"vsub", SIGNS SIGNS SIGNS "sat? add|min|max", "Du32 Su32 Su32 Su32", Video},
+        {"vabsdiff", SIGNS SIGNS SIGNS "sat?", "Du32 Su32 Su32", Video},
+        {"vabsdiff", SIGNS SIGNS SIGNS "sat? add|min|max", "Du32 Su32 Su32 Su32", Video},
+        {"vmin", SIGNS SIGNS SIGNS "sat?", "Du32 Su32 Su32", Video},
+        {"vmin", SIGNS SIGNS SIGNS "sat? add|min|max", "Du32 Su32 Su32 Su32", Video},
+        {"vmax", SIGNS SIGNS SIGNS "sat?", "Du32 Su32 Su32", Video},
+        {"vmax", SIGNS SIGNS SIGNS "sat? add|min|max", "Du32 Su32 Su32 Su32", Video},
+        {"vshl", SIGNS SIGNS "u32 sat? clamp|wrap", "Du32 Su32 Su32", Video},
+        {"vshl", SIGNS SIGNS "u32 sat? clamp|wrap add|min|max", "Du32 Su32 Su32 Su32", Video},
+        {"vshr", SIGNS SIGNS "u32 sat? clamp|wrap", "Du32 Su32 Su32", Video},
+        {"vshr", SIGNS SIGNS "u32 sat? clamp|wrap add|min|max", "Du32 Su32 Su32 Su32", Video},
+        {"vmad", SIGNS SIGNS SIGNS "sat? shr7|shr15?", "Du32 Su32 Su32 Su32", Video},
+        {"vset", SIGNS SIGNS "eq|ne|lt|le|gt|ge", "Du32 Su32 Su32", Video},
+        {"vset", SIGNS SIGNS "eq|ne|lt|le|gt|ge add|min|max", "Du32 Su32 Su32 Su32", Video},
+        {"vadd2", SPLIT, "Du32 Su32 Su32 Su32", Video, 30, 30},
+        {"vadd4", SPLIT, "Du32 Su32 Su32 Su32", Video, 30, 30},
+        {"vsub2", SPLIT, "Du32 Su32 Su32 Su32", Video, 30, 30},
+        {"vsub4", SPLIT, "Du32 Su32 Su32 Su32", Video, 30, 30},
+        {"vabsdiff2", SPLIT, "Du32 Su32 Su32 Su32", Video, 30, 30},
+        {"vabsdiff4", SPLIT, "Du32 Su32 Su32 Su32", Video, 30, 30},
+        {"vmin2", SPLIT, "Du32 Su32 Su32 Su32", Video, 30, 30},
+        {"vmin4", SPLIT, "Du32 Su32 Su32 Su32", Video, 30, 30},
+        {"vmax2", SPLIT, "Du32 Su32 Su32 Su32", Video, 30, 30},
+        {"vmax4", SPLIT, "Du32 Su32 Su32 Su32", Video, 30, 30},
+
         {"add", ROUNDING "? ftz? sat? f32", "D0 S0 S0", Float},
         {"add", ROUNDING "? f64", "D0 S0 S0", Float},
         {"sub", ROUNDING "? ftz? sat? f32", "D0 S0 S0", Float},
@@ -62,6 +94,10 @@ void add_arithmetic_forms(std::vector<FormRow>& rows) {
         {"fma", ROUNDING " f64", "D0 S0 S0 S0", Float},
         {"mad", ROUNDING " ftz? sat? f32", "D0 S0 S0 S0", Float},
         {"mad", ROUNDING " f64", "D0 S0 S0 S0", Float},
+        {"add", ROUNDING "? ftz? f32x2", "D0 S0 S0", Pair, 100, 86},
+        {"sub", ROUNDING "? ftz? f32x2", "D0 S0 S0", Pair, 100, 86},
+        {"mul", ROUNDING "? ftz? f32x2", "D0 S0 S0", Pair, 100, 86},
+        {"fma", ROUNDING " ftz? f32x2", "D0 S0 S0 S0", Pair, 100, 86},
         {"div", ROUNDING " ftz? f32", "D0 S0 S0", Float},
         {"div", ROUNDING " f64", "D0 S0 S0", Float},
         {"rcp", ROUNDING " ftz? f32", "D0 S0", Float},
@@ -105,6 +141,7 @@ void add_arithmetic_forms(std::vector<FormRow>& rows) {
         {"fma", "rn ftz? sat? f16|f16x2", "D0 S0 S0 S0", Half, 53, 42},
         {"fma", "rn ftz? relu f16|f16x2", "D0 S0 S0 S0", Half, 80, 70},
         {"fma", "rn relu? bf16|bf16x2", "D0 S0 S0 S0", Half, 80, 70},
+        {"fma", "rn oob relu? f16|f16x2|bf16|bf16x2", "D0 S0 S0 S0", Half, 90, 81},
         {"neg", "ftz? f16|f16x2", "D0 S0", Half, 53, 60},
         {"abs", "ftz? f16|f16x2", "D0 S0", Half, 53, 65},
         {"neg", "bf16|bf16x2", "D0 S0", Half, 80, 70},

@@ -15,6 +15,7 @@ void add_control_forms(std::vector<FormRow>& rows) {
         {"nanosleep", "u32", "Su32", Control, 70, 63},
         {"pmevent", "", "I", Nothing},
         {"pmevent", "mask", "I", Nothing},
+        {"setmaxnreg", "inc|dec sync aligned u32", "I", Control, 90, 80, true},
         {"griddepcontrol", "launch_dependents|wait", "", Nothing, 90, 78},
 
         {"bar", "cta? sync", "Su32 Su32?", Barrier},

@@ -14,8 +14,12 @@ namespace cudamod::emulator::ptx {
 #define PREFETCH "L2::64B|L2::128B|L2::256B"
 #define SCOPES "cta|cluster|gpu|sys"
 #define ATOMIC_SPACES "global|shared|shared::cta|shared::cluster"
-#define ATOMIC "relaxed|acquire|release|acq_rel? " SCOPES "? " ATOMIC_SPACES "? " SCOPES "? "
-#define REDUCTION "relaxed|release? " SCOPES "? " ATOMIC_SPACES "? " SCOPES "? "
+// Order and scope may stand before or behind the space, and before or behind each other: ptxas
+// takes it, and Triton writes it so.
+#define ORDERS "relaxed|acquire|release|acq_rel"
+#define ATOMIC ORDERS "? " SCOPES "? " ATOMIC_SPACES "? " SCOPES "? " ORDERS "? "
+#define REDUCTION "relaxed|release? " SCOPES "? " ATOMIC_SPACES "? " SCOPES "? relaxed|release? "
+#define CACHE_HINT "L2::cache_hint? "
 
 void add_data_forms(std::vector<FormRow>& rows) {
     using enum Family;
@@ -57,6 +61,14 @@ void add_data_forms(std::vector<FormRow>& rows) {
          "? v2|v4? " STORED,
          "V0 A Sb64", Memory, 80, 74},
         {"ld",
+         "relaxed|acquire " SCOPES " global? " EVICTION "? " EVICTION2 "? L2::cache_hint " PREFETCH
+         "? v2|v4? " STORED,
+         "V0 A Sb64", Memory, 80, 74},
+        {"st",
+         "relaxed|release " SCOPES " global? " EVICTION "? " EVICTION2
+         "? L2::cache_hint v2|v4? " STORED,
+         "A U0 Sb64", Memory, 80, 74},
+        {"ld",
          "relaxed|acquire " SCOPES " " SPACES "? " EVICTION "? " EVICTION2 "? " PREFETCH
          "? v2|v4? " STORED,
          "V0 A", Memory, 70, 60},
@@ -73,39 +85,34 @@ void add_data_forms(std::vector<FormRow>& rows) {
          "relaxed|release " SCOPES " " STORE_SPACES "? " EVICTION "? " EVICTION2 "? v2|v4? " STORED,
          "A U0", Memory, 70, 60},
         {"st", "mmio relaxed sys global? " STORED, "A U0", Memory, 70, 82},
-        {"prefetch", "global|local? L1|L2", "A", Nothing},
-        {"prefetch", "global L2::evict_last|L2::evict_normal", "A", Nothing, 80, 74},
-        {"prefetchu", "L1", "A", Nothing},
-
-        {"atom", ATOMIC "and|or|xor|exch b32|b64", "D0 A S0", Atomic},
-        {"atom", ATOMIC "cas b16|b32|b64", "D0 A S0 S0", Atomic},
-        {"atom", ATOMIC "add u32|s32|u64|f32|f64", "D0 A S0", Atomic},
-        {"atom", ATOMIC "inc|dec u32", "D0 A S0", Atomic},
-        {"atom", ATOMIC "min|max u32|s32|u64|s64", "D0 A S0", Atomic},
-        {"atom", ATOMIC "add noftz f16|f16x2", "D0 A S0", Atomic, 70, 62},
-        {"atom", ATOMIC "add noftz bf16|bf16x2", "D0 A S0", Atomic, 90, 78},
-        {"red", REDUCTION "and|or|xor b32|b64", "A S0", Atomic},
-        {"red", REDUCTION "add u32|s32|u64|f32|f64", "A S0", Atomic},
-        {"red", REDUCTION "inc|dec u32", "A S0", Atomic},
-        {"red", REDUCTION "min|max u32|s32|u64|s64", "A S0", Atomic},
-        {"red", REDUCTION "add noftz f16|f16x2", "A S0", Atomic, 70, 62},
-        {"red", REDUCTION "add noftz bf16|bf16x2", "A S0", Atomic, 90, 78},
+        {"atom", ATOMIC "and|or|xor|exch " CACHE_HINT "b32|b64", "D0 A S0 Sb64?", Atomic},
+        {"atom", ATOMIC "cas " CACHE_HINT "b16|b32|b64", "D0 A S0 S0 Sb64?", Atomic},
+        {"atom", ATOMIC "add " CACHE_HINT "u32|s32|u64|f32|f64", "D0 A S0 Sb64?", Atomic},
+        {"atom", ATOMIC "inc|dec " CACHE_HINT "u32", "D0 A S0 Sb64?", Atomic},
+        {"atom", ATOMIC "min|max " CACHE_HINT "u32|s32|u64|s64", "D0 A S0 Sb64?", Atomic},
+        {"atom", ATOMIC "add noftz " CACHE_HINT "f16|f16x2", "D0 A S0 Sb64?", Atomic, 70, 62},
+        {"atom", ATOMIC "add noftz " CACHE_HINT "bf16|bf16x2", "D0 A S0 Sb64?", Atomic, 90, 78},
+        {"atom", ATOMIC "add " CACHE_HINT "v2|v4 f32", "V0 A U0 Sb64?", Atomic, 90, 81},
+        {"atom", ATOMIC "add|min|max noftz " CACHE_HINT "v2|v4|v8 f16|bf16", "V0 A U0 Sb64?",
+         Atomic, 90, 81},
+        {"atom", ATOMIC "add|min|max noftz " CACHE_HINT "v2|v4 f16x2|bf16x2", "V0 A U0 Sb64?",
+         Atomic, 90, 81},
+        {"red", REDUCTION "and|or|xor " CACHE_HINT "b32|b64", "A S0 Sb64?", Atomic},
+        {"red", REDUCTION "add " CACHE_HINT "u32|s32|u64|f32|f64", "A S0 Sb64?", Atomic},
+        {"red", REDUCTION "inc|dec " CACHE_HINT "u32", "A S0 Sb64?", Atomic},
+        {"red", REDUCTION "min|max " CACHE_HINT "u32|s32|u64|s64", "A S0 Sb64?", Atomic},
+        {"red", REDUCTION "add noftz " CACHE_HINT "f16|f16x2", "A S0 Sb64?", Atomic, 70, 62},
+        {"red", REDUCTION "add noftz " CACHE_HINT "bf16|bf16x2", "A S0 Sb64?", Atomic, 90, 78},
+        {"red", REDUCTION "add " CACHE_HINT "v2|v4 f32", "A U0 Sb64?", Atomic, 90, 81},
+        {"red", REDUCTION "add|min|max noftz " CACHE_HINT "v2|v4|v8 f16|bf16", "A U0 Sb64?", Atomic,
+         90, 81},
+        {"red", REDUCTION "add|min|max noftz " CACHE_HINT "v2|v4 f16x2|bf16x2", "A U0 Sb64?",
+         Atomic, 90, 81},
 
         // An order that ptxas takes too; cooperative_groups' headers use it.
         {"atom", "add|or|and|exch relaxed|acquire|release|acq_rel " SCOPES " u32|b32|u64|b64",
          "D0 A S0", Atomic, 70, 60},
         {"red", "add|or|and relaxed|release " SCOPES " u32|b32|u64|b64", "A S0", Atomic, 70, 60},
-
-        {"membar", "cta|gl|sys", "", Nothing},
-        {"fence", "sc|acq_rel|acquire|release? " SCOPES, "", Nothing, 70, 60},
-        {"fence", "mbarrier_init release cluster", "", Nothing, 90, 80},
-        {"fence", "proxy alias|async|async.global", "", Nothing, 70, 75},
-
-        {"cp", "async ca shared|shared::cta global " PREFETCH "?", "A A I Su32?", Async, 80, 70},
-        {"cp", "async cg shared|shared::cta global " PREFETCH "?", "A A I Su32?", Async, 80, 70},
-        {"cp", "async commit_group", "", Nothing, 80, 70},
-        {"cp", "async wait_group", "I", Nothing, 80, 70},
-        {"cp", "async wait_all", "", Nothing, 80, 70},
     };
     rows.insert(rows.end(), std::begin(kRows), std::end(kRows));
 }

@@ -37,6 +37,10 @@ void FunctionCompiler::parameters(const syntax::Function& syntax) {
     const auto formal = [&](const syntax::Declaration& declaration,
                             std::vector<Transfer>& transfers) {
         line_ = declaration.line;
+        const std::string name(declaration.name);
+        if (declaration.unsized) fail("parameter '" + name + "' needs a size");
+        if (is_entry_ && declaration.space == syntax::Space::Register)
+            fail("parameter '" + name + "' of a kernel must be in .param");
         Symbol symbol;
         symbol.type = declaration.type;
         symbol.size = size_of(declaration);
@@ -270,19 +274,23 @@ void FunctionCompiler::set(const Form& form, const syntax::Instruction& syntax) 
     first.slots[0] = new_register(Type::Pred);
     emit(first);
 
+    const Slot to = destination(syntax.operands[0], form.type()).slot;
+    if (to == kNoSlot) fail("'_' can't be the destination of 'set'");
+    choose(to, first.slots[0], form.type() == Type::F32 ? 0x3f800000 : 0xffffffff, 0);
+}
+
+void FunctionCompiler::choose(Slot to, Slot predicate, std::uint32_t yes, std::uint32_t no) {
     Form choice;
     static constexpr FormRow kSelp{"selp", "", "", Family::Compare};
     choice.row = &kSelp;
     choice.types[0] = Type::B32;
-    Instruction second;
-    second.handler = context_.set.arithmetic(choice);
-    second.slots[0] = destination(syntax.operands[0], form.type()).slot;
-    if (second.slots[0] == kNoSlot) fail("'_' can't be the destination of 'set'");
-    second.slots[1] =
-        context_.constants.value(4, form.type() == Type::F32 ? 0x3f800000 : 0xffffffff);
-    second.slots[2] = context_.constants.value(4, 0);
-    second.slots[3] = first.slots[0];
-    emit(second);
+    Instruction result;
+    result.handler = context_.set.arithmetic(choice);
+    result.slots[0] = to;
+    result.slots[1] = context_.constants.value(4, yes);
+    result.slots[2] = context_.constants.value(4, no);
+    result.slots[3] = predicate;
+    emit(result);
 }
 
 void FunctionCompiler::instruction(const syntax::Instruction& syntax) {
@@ -298,6 +306,10 @@ void FunctionCompiler::instruction(const syntax::Instruction& syntax) {
     if (context_.code.target < form.row->min_target) {
         fail("Feature '" + std::string(syntax.opcode) + "' requires .target sm_" +
              std::to_string(form.row->min_target) + " or higher");
+    }
+    if (form.row->specific && context_.code.target_suffix == 0) {
+        fail("Feature '" + std::string(syntax.opcode) + "' requires .target sm_" +
+             std::to_string(form.row->min_target) + "a");
     }
     if (context_.code.isa < form.row->min_isa) {
         fail("Feature '" + std::string(syntax.opcode) + "' requires PTX ISA .version " +
@@ -326,8 +338,26 @@ void FunctionCompiler::instruction(const syntax::Instruction& syntax) {
     case Family::Async:
         async(form, syntax);
         return;
+    case Family::Matrix:
+        matrix(form, syntax);
+        return;
+    case Family::MemoryBarrier:
+        memory_barrier(form, syntax);
+        return;
+    case Family::Bulk:
+        bulk(form, syntax);
+        return;
+    case Family::Tensor:
+        tensor(form, syntax);
+        return;
+    case Family::Policy:
+        policy(form, syntax);
+        return;
+    case Family::Pair:
+        pair(form, syntax);
+        return;
     case Family::Nothing:
-        emit({.handler = &nothing});
+        without_effect(form, syntax);
         return;
     case Family::Compare:
         if (!form.is("set")) break;

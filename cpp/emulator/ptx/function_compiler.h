@@ -89,6 +89,8 @@ class FunctionCompiler {
     void plain(const Form& form, const syntax::Instruction& syntax, Instruction result,
                Handler handler);
     void set(const Form& form, const syntax::Instruction& syntax);
+    void choose(Slot to, Slot predicate, std::uint32_t yes, std::uint32_t no);
+    void pair(const Form& form, const syntax::Instruction& syntax);
     void move(const Form& form, const syntax::Instruction& syntax);
     void move_vector(const Form& form, const syntax::Instruction& syntax);
     void memory(const Form& form, const syntax::Instruction& syntax);
@@ -97,17 +99,38 @@ class FunctionCompiler {
     void values(const Form& form, const Operand& operand, bool load, Instruction& result,
                 std::vector<Result>& results);
     void atomic(const Form& form, const syntax::Instruction& syntax);
+    void vector_atomic(const Form& form, const syntax::Instruction& syntax, Address address,
+                       Where memory);
     void special(const Form& form, const syntax::Instruction& syntax);
     void control(const Form& form, const syntax::Instruction& syntax);
     void barrier(const Form& form, const syntax::Instruction& syntax);
     void async(const Form& form, const syntax::Instruction& syntax);
     void call(const syntax::Instruction& syntax);
+    void matrix(const Form& form, const syntax::Instruction& syntax);
+    void matrix_product(const Form& form, const syntax::Instruction& syntax, MatrixSite& site);
+    void matrix_rows(const Form& form, const syntax::Instruction& syntax, MatrixSite& site,
+                     Instruction& result);
+    void matrix_fragment(const Form& form, const syntax::Instruction& syntax, MatrixSite& site,
+                         Instruction& result);
+    void fragment_registers(const Operand& operand, Fragment& fragment, std::size_t count,
+                            bool written);
+    void memory_barrier(const Form& form, const syntax::Instruction& syntax);
+    void bulk(const Form& form, const syntax::Instruction& syntax);
+    void tensor(const Form& form, const syntax::Instruction& syntax);
+    Address tensor_address(const Operand& operand, const Form& form, Instruction& result);
+    Slot bytes_to_read(const Operand& operand, std::uint32_t bytes);
+    void store_async(const Form& form, const syntax::Instruction& syntax);
+    void without_effect(const Form& form, const syntax::Instruction& syntax);
+    void policy(const Form& form, const syntax::Instruction& syntax);
+    /// The whole address in one register.
+    Slot address_value(const Address& address);
     std::vector<Transfer> transfers(const Operand* list,
                                     const std::vector<syntax::Declaration>& formal, bool results);
 
     Instruction& emit(Instruction instruction);
     void set_address(Instruction& instruction, const Address& address);
-    void note_access(const Instruction& result, const Form& form, Access::Kind kind, Where where);
+    void note_access(const Instruction& result, Access::Kind kind, Where where, unsigned bytes,
+                     bool strong = false);
 
     ModuleContext& context_;
     FunctionCode& function_;

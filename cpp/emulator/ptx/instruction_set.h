@@ -10,7 +10,8 @@ namespace cudamod::emulator::ptx {
 constexpr unsigned kAddressSlot = 8;
 
 struct InstructionSet {
-    /// Integer, Logic, Float, Half, Approximate, Compare and Convert. Null: no such combination.
+    /// Integer, Logic, Float, Half, Approximate, Compare, Convert and Video. Null: no such
+    /// combination.
     Handler (*arithmetic)(const Form& form);
     /// What arithmetic handlers expect in Instruction::extra, and in ::immediate.
     std::uint32_t (*settings)(const Form& form);

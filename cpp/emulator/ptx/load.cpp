@@ -8,6 +8,9 @@
 namespace cudamod::emulator::ptx {
 namespace {
 
+constexpr std::uint64_t kMaxParameterBytes = 32764, kMaxParameterBytesOfOld = 4352,
+                        kMaxConstantBytes = 64 * 1024;
+
 Builtin builtin_named(std::string_view name) {
     if (name == "vprintf") return Builtin::Printf;
     if (name == "malloc") return Builtin::Malloc;
@@ -33,6 +36,7 @@ class Loader {
     void run() {
         code_.isa = module_.isa;
         code_.target = module_.target;
+        code_.target_suffix = module_.target_suffix;
         declare_variables();
         declare_functions();
         for (const auto& [symbol, line] : variables_.mentioned())
@@ -44,6 +48,7 @@ class Loader {
             FunctionCode& code = code_.functions[symbols_.at(function.name).index];
             FunctionCompiler(context, code).run(function);
         }
+        check_constants();
         for (const syntax::Function& function : module_.functions) {
             if (function.is_entry && function.has_body) add_entry(function);
         }
@@ -72,6 +77,19 @@ class Loader {
             }
             symbols_.emplace(declaration.name,
                              variables_.add(declaration, std::string(declaration.name)));
+        }
+    }
+
+    void check_constants() const {
+        std::uint64_t bytes = 0;
+        for (const Variable& variable : code_.variables) {
+            if (variable.space != VariableSpace::Constant) continue;
+            bytes = (bytes + variable.alignment - 1) / variable.alignment * variable.alignment;
+            bytes += variable.size;
+            if (bytes > kMaxConstantBytes) {
+                fail(0, "File uses too much global constant data: '" + variable.name +
+                            "' ends behind the 65536 bytes that there are");
+            }
         }
     }
 
@@ -209,9 +227,14 @@ class Loader {
                                         static_cast<std::uint32_t>(size_of(declaration)),
                                         alignment});
             offset += size_of(declaration);
-            if (offset > 32764)
+            if (offset > kMaxParameterBytes)
                 fail(declaration.line,
                      "Parameters of kernel '" + facts.name + "' exceed 32764 bytes");
+            if (offset > kMaxParameterBytesOfOld && code_.isa < 81) {
+                fail(declaration.line, "Parameters of kernel '" + facts.name +
+                                           "' exceed 4352 bytes, which requires PTX ISA .version "
+                                           "8.1 or later");
+            }
         }
         facts.parameter_bytes = static_cast<std::uint32_t>(offset);
         facts.local_bytes = code.local_variable_bytes;

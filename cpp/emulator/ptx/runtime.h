@@ -38,6 +38,11 @@ Handler unpack_elements(unsigned bytes, unsigned count);
 /// slots: old value (or none), operands; kAddressSlot.
 Handler select_atomic(const Form& form, Where where);
 
+/// Combines an element with what memory holds, atomically.
+enum class Reduction : std::uint8_t { Add, Min, Max, Inc, Dec, And, Or, Xor };
+using Combine = void (*)(std::byte* at, const std::byte* value);
+Combine select_combine(Reduction reduction, Type type); ///< null: no such combination
+
 // Addresses. extra of cvta and isspacep: a Space.
 enum class WindowOf : std::uint32_t { Global, Shared, SharedCluster, Local, Constant, Param };
 void to_generic(Warp& w, const Instruction& i, std::uint32_t mask);

@@ -16,7 +16,7 @@ struct TypeRow {
 };
 
 // Indexed by Type.
-constexpr std::array<TypeRow, 29> kTypes{{
+constexpr std::array<TypeRow, 32> kTypes{{
     {"none", 0, kOther, false, false},  {"pred", 0, kOther, false, true},
     {"b8", 1, kBits, false, true},      {"b16", 2, kBits, false, true},
     {"b32", 4, kBits, false, true},     {"b64", 8, kBits, false, true},
@@ -31,7 +31,8 @@ constexpr std::array<TypeRow, 29> kTypes{{
     {"s16x2", 4, kOther, true, false},  {"f32x2", 8, kOther, true, false},
     {"tf32", 4, kOther, false, false},  {"e4m3x2", 2, kOther, true, false},
     {"e5m2x2", 2, kOther, true, false}, {"e4m3", 1, kOther, false, false},
-    {"e5m2", 1, kOther, false, false},
+    {"e5m2", 1, kOther, false, false},  {"s4", 0, kOther, false, false},
+    {"u4", 0, kOther, false, false},    {"b1", 0, kOther, false, false},
 }};
 
 const TypeRow& row(Type type) {
@@ -52,6 +53,11 @@ std::string_view name_of(Type type) {
 }
 unsigned size_of(Type type) {
     return row(type).size;
+}
+unsigned bits_of(Type type) {
+    if (type == Type::TF32) return 32;
+    if (type == Type::S4 || type == Type::U4) return 4;
+    return type == Type::B1 ? 1 : 8 * size_of(type);
 }
 bool is_signed(Type type) {
     return row(type).kind == kSigned;

@@ -37,14 +37,18 @@ enum class Type : std::uint8_t {
     E5M2x2,
     E4M3,
     E5M2,
+    S4,
+    U4,
+    B1,
 };
 
 /// "u32" -> U32. The name comes without the dot.
 std::optional<Type> type_named(std::string_view name);
 std::string_view name_of(Type type);
 
-/// Bytes of a value; 0 for Pred and None.
+/// Bytes of a value; 0 for Pred, None and types of less than a byte.
 unsigned size_of(Type type);
+unsigned bits_of(Type type); ///< of an element of a matrix
 bool is_signed(Type type);
 bool is_integer(Type type); ///< u*, s* of one element
 bool is_float(Type type);   ///< scalar floats

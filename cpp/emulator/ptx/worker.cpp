@@ -35,6 +35,11 @@ std::byte* Worker::find_global(const Warp& warp, const Instruction& i, unsigned 
         warp.fault(FaultKind::MisalignedAddress, i, lane,
                    access(address, size, write) + " is misaligned", address);
     }
+    return global_memory(warp, i, lane, address, size, write);
+}
+
+std::byte* Worker::global_memory(const Warp& warp, const Instruction& i, unsigned lane,
+                                 std::uint64_t address, std::uint32_t size, bool write) {
     if (in_window(address, kHeapWindow)) {
         if (std::byte* host = DeviceHeap::instance().find(address, size)) return host;
         warp.fault(FaultKind::IllegalAddress, i, lane,
@@ -66,8 +71,13 @@ std::byte* Worker::find_global(const Warp& warp, const Instruction& i, unsigned 
         warp.fault(FaultKind::IllegalAddress, i, lane,
                    access(address, size, write) + ": the memory is read-only", address);
     }
-    windows[i.cache] = window;
-    return window.host + (address - window.begin);
+    std::byte* const host = window.host + (address - window.begin);
+    if (window.written == nullptr || grid.code.is_plain(i)) {
+        windows[i.cache] = window;
+    } else if (write) { // nobody else notes it
+        std::fill_n(window.written + (address - window.begin), size, std::uint8_t{1});
+    }
+    return host;
 }
 
 std::byte* Worker::find_shared(const Warp& warp, const Instruction& i, unsigned lane,
@@ -78,6 +88,11 @@ std::byte* Worker::find_shared(const Warp& warp, const Instruction& i, unsigned 
                        std::to_string(size) + " bytes",
                    offset);
     }
+    return shared_memory(warp, i, lane, offset, size);
+}
+
+std::byte* Worker::shared_memory(const Warp& warp, const Instruction& i, unsigned lane,
+                                 std::uint64_t offset, std::uint32_t size) const {
     const Block* target = warp.block;
     std::uint64_t at = offset;
     if (offset >> kClusterRankShift != 0 && offset < kWindowBytes) {
@@ -112,6 +127,26 @@ std::byte* Worker::find_local(const Warp& warp, const Instruction& i, unsigned l
                    offset);
     }
     return warp.local + std::size_t{lane} * warp.local_stride + offset;
+}
+
+std::uint64_t Worker::shared_offset(const Warp& warp, const Instruction& i, unsigned lane,
+                                    std::uint64_t address) const {
+    if (!in_window(address, kSharedWindow)) {
+        warp.fault(FaultKind::InvalidAddressSpace, i, lane,
+                   "generic address " + address_text(address) + " is not one of shared memory");
+    }
+    return address - kSharedWindow;
+}
+
+std::byte* Worker::find_span(const Warp& warp, const Instruction& i, unsigned lane, Where where,
+                             std::uint64_t address, std::uint32_t size, bool write) {
+    if (address % 16 != 0) {
+        warp.fault(FaultKind::MisalignedAddress, i, lane,
+                   access(address, size, write) + " is not aligned to 16 bytes");
+    }
+    if (where == Where::Global) return global_memory(warp, i, lane, address, size, write);
+    if (where == Where::Generic) address = shared_offset(warp, i, lane, address);
+    return shared_memory(warp, i, lane, address, size);
 }
 
 bool Worker::is_constant(std::uint64_t address) const {

@@ -3,6 +3,7 @@
 
 #include "emulator/ptx/address_space.h"
 #include "emulator/ptx/block.h"
+#include "emulator/ptx/instruction_set.h"
 
 #include <deque>
 #include <functional>
@@ -58,12 +59,23 @@ class Worker {
     /// An offset in the shared window: the own block's, or another's of the cluster.
     std::byte* find_shared(const Warp& warp, const Instruction& i, unsigned lane,
                            std::uint64_t offset, std::uint32_t size);
+    /// The offset that a generic address has in the shared window; faults when it has none.
+    std::uint64_t shared_offset(const Warp& warp, const Instruction& i, unsigned lane,
+                                std::uint64_t address) const;
+    /// `size` bytes that one instruction copies, aligned to 16: of global memory or of the shared
+    /// window. Where is Global, Shared or Generic.
+    std::byte* find_span(const Warp& warp, const Instruction& i, unsigned lane, Where where,
+                         std::uint64_t address, std::uint32_t size, bool write);
     /// Whether the address belongs to one of the program's .const variables.
     bool is_constant(std::uint64_t address) const;
     std::byte* find_local(const Warp& warp, const Instruction& i, unsigned lane,
                           std::uint64_t offset, std::uint32_t size);
 
   private:
+    std::byte* global_memory(const Warp& warp, const Instruction& i, unsigned lane,
+                             std::uint64_t address, std::uint32_t size, bool write);
+    std::byte* shared_memory(const Warp& warp, const Instruction& i, unsigned lane,
+                             std::uint64_t offset, std::uint32_t size) const;
     using Units = std::vector<std::uint64_t>;
     void run_unit(const Units& clusters);
     void prepare(std::uint64_t cluster_index, Cluster& cluster, std::size_t& used);

@@ -310,6 +310,55 @@ inline void add_convert_cases(std::vector<Case>& out) {
         add("cvt.pack.sat." + type + ".s32.b32", "i32", {"i32", "i32", "i32"});
 }
 
+inline void add_video_cases(std::vector<Case>& out) {
+    const auto add = [&](const std::string& i, std::size_t operands) {
+        out.push_back({i, "i32", std::vector<std::string>(operands, "i32"), ""});
+    };
+    for (const std::string signs :
+         {".u32.u32.u32", ".s32.s32.s32", ".s32.u32.s32", ".u32.s32.u32"}) {
+        for (const std::string op : {"vadd", "vsub", "vabsdiff", "vmin", "vmax"}) {
+            add(op + signs, 2);
+            add(op + signs + ".sat", 2);
+            add(op + signs + ".sat.add", 3);
+            add(op + signs + ".max", 3);
+            for (const std::string parts : {"2", "4"}) {
+                for (const std::string end : {"", ".sat", ".add"})
+                    add(op + parts + signs + end, 3);
+            }
+        }
+        for (const std::string end : {"", ".sat", ".shr7", ".sat.shr15"})
+            add("vmad" + signs + end, 3);
+    }
+    for (const std::string op : {"vshl", "vshr"}) {
+        for (const std::string signs : {".u32.u32.u32", ".s32.s32.u32", ".s32.u32.u32"}) {
+            for (const std::string mode : {".clamp", ".wrap"}) {
+                add(op + signs + mode, 2);
+                add(op + signs + ".sat" + mode, 2);
+                add(op + signs + mode + ".min", 3);
+            }
+        }
+    }
+    for (const std::string how : {"eq", "ne", "lt", "le", "gt", "ge"}) {
+        add("vset.s32.u32." + how, 2);
+        add("vset.u32.u32." + how + ".add", 3);
+    }
+}
+
+/// What no card has been asked yet; to be recorded, then moved to all_cases().
+inline std::vector<Case> unrecorded_cases() {
+    std::vector<Case> cases;
+    add_video_cases(cases);
+    for (const std::string type : {"f16", "f16x2", "bf16", "bf16x2"}) {
+        for (const std::string relu : {"", ".relu"})
+            cases.push_back({"fma.rn.oob" + relu + "." + type, type, {type, type, type}, ""});
+    }
+    for (const std::string op : {"min", "max"}) {
+        cases.push_back({op + ".s32.relu", "i32", {"i32", "i32"}, ""});
+        cases.push_back({op + ".s16x2.relu", "i32", {"i32", "i32"}, ""});
+    }
+    return cases;
+}
+
 inline std::vector<Case> all_cases() {
     std::vector<Case> cases;
     add_integer_cases(cases);

@@ -55,14 +55,17 @@ inline std::string header(const std::string& version = "9.0", const std::string&
     return ".version " + version + "\n.target " + target + "\n.address_size 64\n";
 }
 
-inline ptx::LoadResult load(const std::string& text) {
-    return ptx::load(text, ptx::Target{90, 'a', 90});
+constexpr ptx::Target kDevice{90, 'a', 90};
+
+inline ptx::LoadResult load(const std::string& text, const ptx::Target& device = kDevice) {
+    return ptx::load(text, device);
 }
 
 /// A loaded module with memory for its variables and a way to launch its kernels.
 class Module {
   public:
-    explicit Module(const std::string& text) : result_(load(text)) {
+    explicit Module(const std::string& text, const ptx::Target& device = kDevice)
+        : result_(load(text, device)) {
         if (!result_.program) {
             check::report(__FILE__, __LINE__,
                           "does not load: " + result_.log + text.substr(0, 4000));
@@ -136,6 +139,21 @@ class Module {
     ptx::LoadResult result_;
     std::vector<std::uint64_t> variables_;
 };
+
+/// What kernel k0(out, a, b, c[, count]) makes of three columns of words, one a thread.
+inline std::vector<std::uint64_t>
+over_columns(Module& module, const std::vector<std::vector<std::uint64_t>>& columns, bool counted) {
+    const auto size = static_cast<std::uint32_t>(columns[0].size());
+    const std::uint64_t out = module.memory.allocate(size * 8);
+    const std::uint64_t a = module.memory.upload(columns[0]), b = module.memory.upload(columns[1]),
+                        c = module.memory.upload(columns[2]);
+    const ptx::Dim3 grid{(size + 127) / 128, 1, 1}, block{128, 1, 1};
+    const auto fault = counted ? module.launch("k0", grid, block, out, a, b, c, size)
+                               : module.launch("k0", grid, block, out, a, b, c);
+    if (!fault) return module.memory.download<std::uint64_t>(out);
+    check::report(__FILE__, __LINE__, "fault: " + fault->message);
+    return {};
+}
 
 inline void check_no_fault(const std::optional<ptx::Fault>& fault, const char* file, int line) {
     if (fault) check::report(file, line, "fault: " + fault->message);

@@ -1,7 +1,8 @@
-/// Runs conformance.h's kernels on the card of the real driver and writes what it answers:
-///   record_conformance OUT.txt
+/// Runs conformance.h's and conformance_matrix.h's kernels on the card of the real driver and
+/// writes what it answers:
+///   record_conformance conformance.txt conformance_matrix.txt
 /// Cases where the interpreter answers differently are printed with their first operands.
-#include "conformance.h"
+#include "conformance_matrix.h"
 #include "harness.h"
 
 #include <dlfcn.h>
@@ -40,8 +41,9 @@ struct Card {
         return true;
     }
 
-    bool run(const std::string& text, const conformance::Case& c, std::vector<std::uint64_t>& out,
-             std::string& why) {
+    /// `count` is a parameter of the kernel where it is not 0.
+    bool run(const std::string& text, const std::vector<std::vector<std::uint64_t>>& columns,
+             bool counted, std::vector<std::uint64_t>& out, std::string& why) {
         char log[4096] = {};
         int options[] = {5, 6}; // error log buffer and its size
         void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
@@ -52,12 +54,12 @@ struct Card {
             return false;
         }
         driver.call("cuModuleGetFunction", &function, module, "k0");
-        const auto columns = conformance::inputs(c);
         const std::size_t count = columns[0].size();
         for (std::size_t n = 0; n < 3; ++n)
             driver.call("cuMemcpyHtoD_v2", words[n + 1], columns[n].data(), count * 8);
         auto size = static_cast<unsigned>(count);
-        void* parameters[] = {&words[0], &words[1], &words[2], &words[3], &size};
+        void* parameters[] = {&words[0], &words[1], &words[2], &words[3],
+                              counted ? &size : nullptr};
         status = driver.call("cuLaunchKernel", function, (size + 127) / 128, 1u, 1u, 128u, 1u, 1u,
                              0u, static_cast<Handle>(nullptr), static_cast<void**>(parameters),
                              static_cast<void**>(nullptr));
@@ -70,64 +72,97 @@ struct Card {
     }
 };
 
-bool interpret(const std::string& text, const conformance::Case& c,
-               std::vector<std::uint64_t>& out) {
+/// What differs, with the first operands.
+std::size_t compare(const std::string& name, const std::vector<std::vector<std::uint64_t>>& columns,
+                    const std::vector<std::uint64_t>& its, const std::vector<std::uint64_t>& mine) {
+    std::size_t wrong = 0;
+    for (std::size_t n = 0; n < its.size() && n < mine.size(); ++n) {
+        if (its[n] == mine[n]) continue;
+        if (wrong++ >= 4) continue;
+        std::printf("  %s: %llx %llx %llx -> card %llx, interpreter %llx\n", name.c_str(),
+                    static_cast<unsigned long long>(columns[0][n]),
+                    static_cast<unsigned long long>(columns[1][n]),
+                    static_cast<unsigned long long>(columns[2][n]),
+                    static_cast<unsigned long long>(its[n]),
+                    static_cast<unsigned long long>(mine[n]));
+    }
+    if (wrong != 0) std::printf("DIFFERS %s: %zu of %zu\n", name.c_str(), wrong, its.size());
+    return wrong;
+}
+
+class Recorder {
+  public:
+    explicit Recorder(const char* path)
+        : file_(path == nullptr ? nullptr : std::fopen(path, "w")) {}
+    ~Recorder() {
+        if (file_ != nullptr) std::fclose(file_);
+    }
+    Recorder(const Recorder&) = delete;
+    Recorder& operator=(const Recorder&) = delete;
+
+    void hash(std::uint64_t value, const std::string& name) {
+        if (file_ == nullptr) return;
+        std::fprintf(file_, "%016llx %s\n", static_cast<unsigned long long>(value), name.c_str());
+    }
+    void words(const std::vector<std::uint64_t>& values, const std::string& name) {
+        if (file_ == nullptr) return;
+        std::fprintf(file_, "%s\n", name.c_str());
+        for (std::size_t n = 0; n < values.size(); ++n)
+            std::fprintf(file_, "%llx%c", static_cast<unsigned long long>(values[n]),
+                         n + 1 == values.size() ? '\n' : ' ');
+    }
+
+  private:
+    std::FILE* file_;
+};
+
+struct Tally {
+    std::size_t total = 0, differing = 0;
+};
+
+/// Answers the card's words, or none.
+std::vector<std::uint64_t> both(Card* card, const std::string& kernel, const std::string& name,
+                                const std::vector<std::vector<std::uint64_t>>& columns,
+                                bool counted, Tally& tally) {
+    const std::string text = harness::header() + kernel;
     harness::Module module(text);
-    if (!module.loaded()) return false;
-    const auto columns = conformance::inputs(c);
-    const auto size = static_cast<std::uint32_t>(columns[0].size());
-    const std::uint64_t result = module.memory.allocate(size * 8);
-    const std::uint64_t a = module.memory.upload(columns[0]), b = module.memory.upload(columns[1]),
-                        d = module.memory.upload(columns[2]);
-    const auto fault =
-        module.launch("k0", {(size + 127) / 128, 1, 1}, {128, 1, 1}, result, a, b, d, size);
-    if (fault) std::printf("FAULT %s\n", fault->message.c_str());
-    out = module.memory.download<std::uint64_t>(result);
-    return !fault;
+    const auto mine = module.loaded() ? harness::over_columns(module, columns, counted)
+                                      : std::vector<std::uint64_t>{};
+    if (mine.empty()) std::printf("NOT INTERPRETED %s\n", name.c_str());
+    if (card == nullptr) return {};
+    ++tally.total;
+    std::vector<std::uint64_t> its;
+    std::string why;
+    if (!card->run(text, columns, counted, its, why)) {
+        std::printf("NOT ON THE CARD %s: %s\n", name.c_str(), why.c_str());
+        return {};
+    }
+    tally.differing += compare(name, columns, its, mine) != 0;
+    return its;
 }
 
 } // namespace
 
 int main(int count, char** arguments) {
-    Card card;
-    const bool real = card.open();
-    std::FILE* file = count > 1 ? std::fopen(arguments[1], "w") : nullptr;
-    std::size_t differing = 0, total = 0;
-    for (const conformance::Case& c : conformance::all_cases()) {
-        const std::string text = harness::header() + conformance::kernel(c, 0),
-                          name = conformance::title(c);
-        std::vector<std::uint64_t> mine, its;
-        std::string why;
-        const bool interpreted = interpret(text, c, mine);
-        if (!interpreted) std::printf("NOT INTERPRETED %s\n", name.c_str());
-        if (!real) continue;
-        ++total;
-        if (!card.run(text, c, its, why)) {
-            std::printf("NOT ON THE CARD %s: %s\n", name.c_str(), why.c_str());
-            continue;
-        }
-        if (file != nullptr)
-            std::fprintf(file, "%016llx %s\n",
-                         static_cast<unsigned long long>(conformance::hash(its)), name.c_str());
-        const auto columns = conformance::inputs(c);
-        int shown = 0;
-        std::size_t wrong = 0;
-        for (std::size_t n = 0; n < its.size() && interpreted; ++n) {
-            if (its[n] == mine[n]) continue;
-            ++wrong;
-            if (shown++ < 4) {
-                std::printf("  %s: %llx %llx %llx -> card %llx, interpreter %llx\n", name.c_str(),
-                            static_cast<unsigned long long>(columns[0][n]),
-                            static_cast<unsigned long long>(columns[1][n]),
-                            static_cast<unsigned long long>(columns[2][n]),
-                            static_cast<unsigned long long>(its[n]),
-                            static_cast<unsigned long long>(mine[n]));
-            }
-        }
-        if (wrong != 0)
-            std::printf("DIFFERS %s: %zu of %zu\n", name.c_str(), wrong, its.size()), ++differing;
+    Card opened;
+    Card* card = opened.open() ? &opened : nullptr;
+    Tally tally;
+    Recorder hashes(count > 1 ? arguments[1] : nullptr), words(count > 2 ? arguments[2] : nullptr);
+    std::vector<conformance::Case> cases = conformance::all_cases();
+    for (const conformance::Case& c : conformance::unrecorded_cases())
+        cases.push_back(c);
+    for (const conformance::Case& c : cases) {
+        const std::string name = conformance::title(c);
+        const auto its =
+            both(card, conformance::kernel(c, 0), name, conformance::inputs(c), true, tally);
+        if (!its.empty()) hashes.hash(conformance::hash(its), name);
     }
-    std::printf("%zu cases, %zu differ\n", total, differing);
-    if (file != nullptr) std::fclose(file);
+    for (const conformance::MatrixCase& c : conformance::matrix_cases()) {
+        const std::string name = conformance::title(c);
+        const auto its =
+            both(card, conformance::kernel(c), name, conformance::inputs(c), false, tally);
+        if (!its.empty()) words.words(its, name);
+    }
+    std::printf("%zu cases, %zu differ\n", tally.total, tally.differing);
     return 0;
 }

@@ -11,24 +11,23 @@ int main() {
     for (std::string line; std::getline(lines, line);)
         recorded[line.substr(17)] = std::stoull(line.substr(0, 16), nullptr, 16);
     CHECK(recorded.size() > 1000);
-    for (const conformance::Case& c : conformance::all_cases()) {
+    std::vector<conformance::Case> cases = conformance::all_cases();
+    const std::size_t known = cases.size();
+    for (const conformance::Case& c : conformance::unrecorded_cases())
+        cases.push_back(c);
+    for (std::size_t n = 0; n < cases.size(); ++n) {
+        const conformance::Case& c = cases[n];
         const std::string title = conformance::title(c);
         const auto expected = recorded.find(title);
+        if (expected == recorded.end() && n >= known) continue;
         if (expected == recorded.end()) {
             check::report(__FILE__, __LINE__, title + ": nothing recorded");
             continue;
         }
         harness::Module module(harness::header() + conformance::kernel(c, 0));
         if (!module.loaded()) continue;
-        const auto columns = conformance::inputs(c);
-        const auto size = static_cast<std::uint32_t>(columns[0].size());
-        const std::uint64_t result = module.memory.allocate(size * 8);
-        const std::uint64_t a = module.memory.upload(columns[0]),
-                            b = module.memory.upload(columns[1]),
-                            d = module.memory.upload(columns[2]);
-        CHECK_RUNS(
-            module.launch("k0", {(size + 127) / 128, 1, 1}, {128, 1, 1}, result, a, b, d, size));
-        if (conformance::hash(module.memory.download<std::uint64_t>(result)) != expected->second) {
+        const auto words = harness::over_columns(module, conformance::inputs(c), true);
+        if (conformance::hash(words) != expected->second) {
             check::report(__FILE__, __LINE__, title + ": other bits than the card's");
         }
     }

@@ -57,7 +57,28 @@ void versions_and_targets() {
 void opcodes_and_modifiers() {
     instruction("frobnicate.u32 %r0, %r1;", "frobnicate");
     instruction("tex.2d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [%d0, {%r0, %r1}];", "tex");
-    instruction("wgmma.fence.sync.aligned;", "wgmma");
+    instruction("wgmma.fence.sync.aligned;", "'wgmma' is not supported by the emulated driver");
+    instruction("tcgen05.wait::ld.sync.aligned;", "'tcgen05' is not supported");
+    instruction("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%f0}, {%r0}, {%r1}, {%f1};",
+                ".sp");
+    instruction("mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32 {%f0}, {%r0}, {%r1}, {%f1};",
+                ".row");
+    instruction("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r0, %r1}, {%r2}, {%r3}, {%r0};",
+                "1 registers where 2 are wanted");
+    instruction("wmma.load.a.sync.aligned.row.m8n8k4.shared.f16 {%r0}, [s];", ".f16");
+    instruction("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0, %r1}, [s];", "2 registers");
+    instruction("mbarrier.arrive.shared::cluster.b64 %d0, [s];", "must be '_'");
+    instruction("mbarrier.init.global.b64 [%d0], 1;", ".global");
+    instruction("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                "[s], [%d0, {%r0}], [s];",
+                "2 coordinates");
+    instruction("cp.async.bulk.global.shared::cta.bulk_group [s], [s], 16;",
+                "State space mismatch");
+    instruction("cp.reduce.async.bulk.global.shared::cta.bulk_group.inc.f32 [%d0], [s], 16;",
+                "Illegal modifier combination");
+    instruction("atom.global.acquire.gpu.acq_rel.add.u32 %r0, [%d0], 1;", "Duplicate order");
+    instruction("atom.shared.add.v2.f32 {%f0, %f1}, [s], {%f0, %f1};", "global memory");
+    instruction("prefetch.global.L2 [nowhere];", "nowhere");
     instruction("add.u32.foo %r0, %r1, %r2;", ".foo");
     instruction("add.wrap.u32 %r0, %r1, %r2;", ".wrap");
     instruction("add.sat.u32 %r0, %r1, %r2;", ".u32");
@@ -134,6 +155,22 @@ void syntax_errors() {
     refused(harness::header() + ".global .u8 g[2] = {1, 2, 3};\n", 4, "too many initial values");
     refused(harness::header() + ".global .u32 g[1 << 62];\n", 4, "too large");
     refused(harness::header() + ".visible .entry k(.param .b8 p[40000]) { ret; }\n", 4, "32764");
+    refused(harness::header("8.0") + ".visible .entry k(.param .b8 p[4353]) { ret; }\n", 4,
+            "exceed 4352 bytes, which requires PTX ISA .version 8.1");
+    accepted(harness::header("8.0") + ".visible .entry k(.param .b8 p[4352]) { ret; }\n");
+    accepted(harness::header("8.1") + ".visible .entry k(.param .b8 p[4353]) { ret; }\n");
+    refused(harness::header() + ".visible .entry k(.reg .b32 p) { ret; }\n", 4,
+            "parameter 'p' of a kernel must be in .param");
+    refused(harness::header() + ".visible .entry k(.param .b8 p[]) { ret; }\n", 4,
+            "parameter 'p' needs a size");
+    refused(harness::header() + ".func f(.param .b8 p[]) { ret; }\n", 4,
+            "parameter 'p' needs a size");
+    refused(harness::header() + ".const .b8 a[65536];\n.const .b8 b;\n", 0,
+            "'b' ends behind the 65536 bytes");
+    accepted(harness::header() + ".const .b8 a[65535];\n.const .b8 b;\n");
+    refused(harness::header() + ".global .align 4194304 .b8 a[4];\n", 4,
+            "alignment 4194304 is larger than 1048576");
+    refused(harness::header() + ".global .align 3 .b8 a[4];\n", 4, "3 is not a power of two");
 }
 
 void features() {

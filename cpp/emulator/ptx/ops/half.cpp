@@ -11,7 +11,16 @@ namespace {
 using std::uint16_t, std::uint32_t;
 
 enum class Op : uint32_t { Add, Sub, Mul, Fma, Neg, Abs, Min, Max, Ex2, Tanh };
-enum Flag : uint32_t { kFlush = 1, kSaturate = 2, kRelu = 4, kNan = 8, kXorSign = 16 };
+/// kBounds: a factor that marks an element out of bounds makes the result 0.
+enum Flag : uint32_t {
+    kFlush = 1,
+    kSaturate = 2,
+    kRelu = 4,
+    kNan = 8,
+    kXorSign = 16,
+    kBounds = 32
+};
+constexpr uint16_t kOutOfBounds = 0xffff;
 
 template <bool B>
 struct Element {
@@ -52,6 +61,7 @@ CUDAMOD_INLINE uint16_t extreme(uint16_t a, uint16_t b, bool larger, uint32_t fl
 template <bool B>
 CUDAMOD_INLINE uint16_t apply(Op op, uint16_t a, uint16_t b, uint16_t c, uint32_t flags) {
     using E = Element<B>;
+    if ((flags & kBounds) != 0 && (a == kOutOfBounds || b == kOutOfBounds)) return 0;
     a = E::flush(a, flags), b = E::flush(b, flags), c = E::flush(c, flags);
     if (op == Op::Neg) return E::is_nan(a) ? E::kNanBits : a ^ E::kSign;
     if (op == Op::Abs) return E::is_nan(a) ? E::kNanBits : a & 0x7fff;
@@ -246,6 +256,7 @@ std::uint32_t half_settings(const Form& form) {
     if (form.has("relu")) flags |= kRelu;
     if (form.has("NaN")) flags |= kNan;
     if (form.has("xorsign")) flags |= kXorSign;
+    if (form.has("oob")) flags |= kBounds;
     if (!is_compare(form)) {
         if (form.is("ex2") && is_bfloat(form.type())) flags &= ~uint32_t{kFlush};
         return static_cast<uint32_t>(op_named(form.opcode())) | flags << 8;

@@ -28,6 +28,10 @@ Handler select_bits(const Form& form);
 Handler select_half(const Form& form);
 std::uint32_t half_settings(const Form& form);
 Handler select_approximate(const Form& form);
+namespace video {
+Handler select(const Form& form);
+std::uint32_t settings(const Form& form);
+} // namespace video
 
 namespace {
 

@@ -29,6 +29,8 @@ Handler arithmetic(const Form& form) {
         return select_compare(form);
     case Family::Convert:
         return select_convert(form);
+    case Family::Video:
+        return video::select(form);
     default:
         return nullptr;
     }
@@ -37,7 +39,7 @@ Handler arithmetic(const Form& form) {
 std::uint32_t settings(const Form& form) {
     if (form.row->family == Family::Convert) return convert_settings(form);
     if (form.row->family == Family::Half) return half_settings(form);
-    return 0;
+    return form.row->family == Family::Video ? video::settings(form) : 0;
 }
 
 constexpr InstructionSet kInstructionSet{&arithmetic,   &settings,         &select_load,

@@ -1,0 +1,69 @@
+/// Statements inside of a kernel: what loads runs to its end or to a fault, or is stopped.
+#include "harness.h"
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+namespace {
+
+/// Stops the launch that has run for a while.
+class Watch {
+  public:
+    Watch() : thread_([this] { run(); }) { thread_.detach(); }
+
+    std::atomic<bool> cancel = false;
+    void begin() {
+        cancel = false;
+        ticks_ = 0;
+        running_ = true;
+    }
+    void end() { running_ = false; }
+
+  private:
+    void run() {
+        for (;;) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            if (running_ && ++ticks_ > 8) cancel = true;
+        }
+    }
+    std::atomic<bool> running_ = false;
+    std::atomic<int> ticks_ = 0;
+    std::thread thread_;
+};
+
+std::string kernel(std::string_view body) {
+    return ".version 9.0\n.target sm_90a\n.address_size 64\n.global .align 8 .b8 g[256];\n.const "
+           ".b32 c[4] = {1, 2, 3, 4};\n.extern .shared .align 16 .b8 dynamic[];\n.func (.param "
+           ".b32 r) f(.param .b32 x) { .reg .b32 %a; ld.param.b32 %a, [x]; st.param.b32 [r], %a; "
+           "ret; }\n.visible .entry k(.param .u64 out, .param .u64 in, .param .u32 n)\n{\n.reg "
+           ".pred %p<4>; .reg .b16 %h<8>; .reg .b32 %r<16>; .reg .b64 %d<8>; .reg .f32 %f<8>; "
+           ".reg .f64 %e<4>;\n.shared .align 128 .b8 s[1024]; .shared .align 8 .b64 bar; .local "
+           ".align 8 .b8 l[64];\nld.param.u64 %d0, [out]; ld.param.u64 %d1, [in]; ld.param.u32 "
+           "%r0, [n]; mov.u32 %r1, %tid.x; mov.u32 %r2, s; mov.u32 %r3, bar;\n" +
+           std::string(body) + "\nret;\n}\n";
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    using namespace harness;
+    static Watch& watch = *new Watch;
+    const std::string text = kernel({reinterpret_cast<const char*>(data), size});
+    const ptx::LoadResult loaded = load(text);
+    if (!loaded.program) {
+        if (loaded.log.empty()) __builtin_trap();
+        return 0;
+    }
+    Module module(text);
+    if (!module.loaded() || module.program().entries()[0].parameter_bytes != 20) return 0;
+    const auto out = module.memory.allocate(1024), in = module.memory.allocate(1024);
+    module.options.cancel = &watch.cancel;
+    module.options.dynamic_shared_bytes = 64;
+    module.options.cluster = {2, 1, 1};
+    watch.begin();
+    const auto fault = module.launch("k", {2, 1, 1}, {64, 1, 1}, out, in, 40u);
+    watch.end();
+    if (fault && fault->message.empty()) __builtin_trap();
+    return 0;
+}
