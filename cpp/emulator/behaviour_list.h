@@ -57,7 +57,6 @@ CUDAMOD_BEHAVIOUR("handles", assumed, "strict: a destroyed handle answers 400 an
 CUDAMOD_BEHAVIOUR("logs", measured, "A failing call delivers its sentences to the callbacks before it returns, the last one being 'Returning N (NAME) from CALL'.")
 CUDAMOD_BEHAVIOUR("tensor map", documented, "What breaks the documented rules of the encoders answers 1; a device below compute capability 9.0 (im2col wide: 10.0) 801.")
 CUDAMOD_BEHAVIOUR("tensor map", assumed, "The 128 bytes are an encoding of the emulated driver's own, and no kernel can use them; an address that a map is replaced with is checked as at the encoding.")
-#undef CUDAMOD_BEHAVIOUR
 CUDAMOD_BEHAVIOUR("matrix", documented, "Products in mma and wmma are exact; integers wrap, or saturate with .satfinite; double precision is a chain of fused multiply-adds.")
 CUDAMOD_BEHAVIOUR("matrix", assumed, "Sums of half precision, bfloat16, TF32 and fp8 products: blocks of 16 (TF32: 8) products and the addend are cut 25 places below the largest exponent, summed exactly, then cut to single or rounded to half precision.")
 CUDAMOD_BEHAVIOUR("matrix", assumed, "The elements of wmma's fragments lie as mma's do; PTX leaves it open.")
@@ -65,3 +64,4 @@ CUDAMOD_BEHAVIOUR("matrix", assumed, "A matrix instruction faults (715) unless a
 CUDAMOD_BEHAVIOUR("async", assumed, "cp.async and bulk copies are made at once: a forgotten wait is not found.")
 CUDAMOD_BEHAVIOUR("async", assumed, "Misuse of an mbarrier (not initialized, too many arrivals or bytes) faults (715); on a card it is undefined.")
 CUDAMOD_BEHAVIOUR("async", assumed, "Tensor copies are of tiles, without interleave, element strides of 1; im2col faults.")
+#undef CUDAMOD_BEHAVIOUR

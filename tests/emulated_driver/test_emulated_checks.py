@@ -129,6 +129,13 @@ SAME_PLACE = """
 mov.u32 %a, s;
 st.shared.u32 [%a], %t;
 """
+READ_WHAT_STAYS = """
+mov.u32 %b, s;
+st.shared.u32 [%a], 0;
+bar.sync 0;
+ld.shared.u32 %y, [%b];
+st.shared.u32 [%b], 0;
+"""
 ATOMIC = """
 mov.u32 %a, s;
 setp.eq.u32 %p, %t, 0;
@@ -167,14 +174,17 @@ DONE:
         (WRITE_AFTER_READ, 32, None),  # nobody else is there
         (SAME_PLACE, 32, None),  # one of a warp's writes wins
         (SAME_PLACE, 64, "st.shared.u32 [%a], %t;"),
+        (SAME_PLACE.replace("%t", "7"), 64, None),  # whoever wins
         (ATOMIC.format(after=""), 64, None),
         (ATOMIC.format(after="ld.shared.u32 %x, [%a];"), 64, "ld.shared.u32 %x, [%a];"),
         (ATOMIC.format(after="bar.sync 0;\nld.shared.u32 %x, [%a];"), 64, None),
         (
-            ATOMIC.format(after="bar.sync 0;\nst.shared.u8 [%a+3], 1;"),
+            ATOMIC.format(after="bar.sync 0;\nst.shared.u8 [%a+3], %t;"),
             33,
-            "st.shared.u8 [%a+3], 1;",
+            "st.shared.u8 [%a+3], %t;",
         ),
+        (READ_WHAT_STAYS, 64, None),
+        (READ_WHAT_STAYS.replace("[%b], 0", "[%b], 1"), 64, "st.shared.u32 [%b], 1;"),
         (FLAG.format(strong=".volatile"), 64, None),
         (FLAG.format(strong=""), 64, "ld.shared.u32 %y, [%b+8];"),
     ],
@@ -410,3 +420,105 @@ def test_memory_from_before_the_check_is_not_watched(
     memory = current.allocate(1024)
     control.checks("uninitialized")
     assert run_on(current, memory, element(READ)) == 0
+
+
+PIPELINE = """
+.reg .u64 %state;
+setp.eq.u32 %p, %t, 0;
+@%p mbarrier.init.shared.b64 [s+512], {count};
+bar.sync 0;
+setp.ge.u32 %p, %t, 32;
+@%p bra READER;
+st.shared.u32 [%a], %t;
+{arrive}
+bra DONE;
+READER:
+{wait}
+sub.u32 %a, %a, 128;
+ld.shared.u32 %y, [%a];
+DONE:
+"""
+ARRIVE = "mbarrier.arrive.shared.b64 %state, [s+512];"
+WAIT = """
+mbarrier.test_wait.parity.shared.b64 %p, [s+512], 0;
+@!%p bra READER;
+"""
+
+
+@pytest.mark.parametrize(
+    ("arrive", "wait", "kinds"),
+    [
+        (ARRIVE, WAIT, set()),
+        (ARRIVE, "", {"race"}),
+        ("bar.arrive 1, 64;", "bar.sync 1, 64;", set()),
+    ],
+)
+def test_one_warp_writes_for_another(
+    current: EmulatedDriver,
+    control: Any,  # noqa: F811
+    arrive: str,
+    wait: str,
+    kinds: set[str],
+) -> None:
+    control.checks("races")
+    launch(current, kernel(PIPELINE.format(count=32, arrive=arrive, wait=wait)))
+    assert {finding.kind for finding in control.findings()} == kinds
+
+
+CLUSTER = """
+.reg .u32 %rank;
+mov.u32 %rank, %cluster_ctarank;
+{write}
+barrier.cluster.arrive;
+barrier.cluster.wait;
+xor.b32 %rank, %rank, 1;
+mapa.shared::cluster.u32 %b, %a, %rank;
+ld.shared::cluster.u32 %y, [%b];
+barrier.cluster.arrive;
+barrier.cluster.wait;
+"""
+
+
+@pytest.mark.parametrize(("write", "status"), [("st.shared.u32 [%a], %t;", 0), ("", 719)])
+def test_memory_of_another_block_of_the_cluster(
+    current: EmulatedDriver,
+    control: Any,  # noqa: F811
+    write: str,
+    status: int,
+) -> None:
+    control.checks("all")
+    image = kernel(CLUSTER.format(write=write)).replace(
+        b"memory)\n{", b"memory)\n.reqnctapercluster 2\n{"
+    )
+    assert launch(current, image, blocks=4) == status
+    assert [finding.kind for finding in control.findings()] == ["uninitialized read"] * (status > 0)
+
+
+def test_copies_of_a_kernel_write(current: EmulatedDriver, control: Any) -> None:  # noqa: F811
+    control.checks("all")
+    memory = current.upload(bytes(1024))
+    body = """
+mul.lo.u32 %a, %t, 16;
+mov.u32 %b, s;
+add.u32 %a, %a, %b;
+cp.async.ca.shared.global [%a], [%m], 16;
+cp.async.wait_all;
+bar.sync 0;
+ld.shared.u32 %x, [s+1020];
+"""
+    assert run_on(current, memory, kernel(body)) == 0
+    body = """
+.reg .u64 %to;
+st.shared.u32 [%a], %t;
+bar.sync 0;
+setp.ne.u32 %p, %t, 0;
+@%p bra DONE;
+cp.async.bulk.global.shared::cta.bulk_group [%m], [s], 256;
+cp.async.bulk.commit_group;
+cp.async.bulk.wait_group 0;
+DONE:
+"""
+    fresh = current.allocate(1024)
+    assert run_on(current, fresh, kernel(body)) == 0
+    assert run_on(current, fresh, element(READ)) == 0
+    assert run_on(current, fresh, element(READ), threads=65) == 719

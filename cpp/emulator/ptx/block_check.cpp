@@ -27,6 +27,15 @@ bool is_aligned(const Warp& warp, const Instruction& i) {
     return text.find("barrier") == std::string::npos || text.find(".aligned") != std::string::npos;
 }
 
+/// Whether the store writes what the byte holds anyway: many threads may agree on a value.
+bool stores_the_same(const Warp& warp, const Instruction& i, const Access& access, unsigned lane,
+                     std::uint64_t byte, std::byte present) {
+    if (access.kind != Access::Kind::Store) return false;
+    const unsigned size = access.bytes / access.vector;
+    const std::byte* lanes = warp.at<std::byte>(i.slots[byte / size]);
+    return lanes[lane * size + byte % size] == present;
+}
+
 } // namespace
 
 std::uint32_t BlockCheck::Lane::thread() const {
@@ -50,17 +59,17 @@ void BlockCheck::access(const Warp& warp, const Instruction& i, std::uint32_t ma
         Lane lane{warp,         i,     l,      base[l] + static_cast<std::uint64_t>(i.immediate),
                   access.bytes, reads, writes, access.strong};
         if (access.where == Where::Shared) {
-            shared(lane);
+            shared(lane, access);
         } else if (access.where == Where::Global || lane.address < kFirstWindow) {
             global(lane);
         } else if (in_window(lane.address, kSharedWindow)) {
             lane.address -= kSharedWindow;
-            shared(lane);
+            shared(lane, access);
         }
     }
 }
 
-void BlockCheck::shared(const Lane& lane) {
+void BlockCheck::shared(const Lane& lane, const Access& access) {
     const std::uint64_t offset = lane.address & ((1u << kClusterRankShift) - 1);
     const std::uint64_t rank = lane.address >> kClusterRankShift;
     Block* block =
@@ -79,7 +88,11 @@ void BlockCheck::shared(const Lane& lane) {
                              offset);
             byte.written = true; // said once
         }
-        if (block == &block_ && wants(kCheckRaces)) race(lane, byte, at);
+        if (block == &block_ && wants(kCheckRaces)) {
+            race(lane, byte, at,
+                 byte.written && stores_the_same(lane.warp, lane.i, access, lane.lane, at - offset,
+                                                 block->shared[at]));
+        }
         byte.written |= lane.writes;
     }
     if (block != &block_ || !wants(kCheckRaces) || !lane.strong) return;
@@ -88,7 +101,8 @@ void BlockCheck::shared(const Lane& lane) {
     if (lane.writes) order_.tell(lane.thread(), kFirstLocation + offset);
 }
 
-void BlockCheck::race(const Lane& lane, Byte& byte, std::uint64_t offset) {
+void BlockCheck::race(const Lane& lane, Byte& byte, std::uint64_t offset, bool silent) {
+    if (silent) return;
     const std::uint32_t thread = lane.thread();
     const auto conflicts = [&](const Mark& mark) {
         return mark.at != nullptr && !(mark.strong && lane.strong) &&

@@ -51,8 +51,8 @@ class BlockCheck {
         std::uint32_t thread() const;
     };
 
-    void shared(const Lane& lane);
-    void race(const Lane& lane, Byte& byte, std::uint64_t offset);
+    void shared(const Lane& lane, const Access& access);
+    void race(const Lane& lane, Byte& byte, std::uint64_t offset, bool silent);
     void global(const Lane& lane);
     void compare(const Warp& warp, const Group& group, const Group& other) const;
     void report_race(const Lane& lane, std::uint64_t offset, bool write, const Mark& earlier,

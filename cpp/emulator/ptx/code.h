@@ -51,8 +51,8 @@ struct Access {
     enum class Kind : std::uint8_t { Other, Load, Store, Atomic };
     Kind kind = Kind::Other;
     Where where = Where::Generic;
-    std::uint8_t bytes = 0;
-    bool strong = false; ///< atomic, volatile or with an order
+    std::uint8_t bytes = 0, vector = 1; ///< bytes of all elements together
+    bool strong = false;                ///< atomic, volatile or with an order
 };
 
 struct SourceLine {

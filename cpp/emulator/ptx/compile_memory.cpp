@@ -155,7 +155,7 @@ void FunctionCompiler::memory(const Form& form, const syntax::Instruction& synta
     const bool strong = form.has("volatile") || form.has("relaxed") || form.has("acquire") ||
                         form.has("release") || form.has("mmio");
     note_access(result, load ? Access::Kind::Load : Access::Kind::Store, memory, bytes * vector,
-                strong);
+                vector, strong);
     emit(result);
     for (const Result& produced : results)
         finish(produced);
@@ -163,10 +163,11 @@ void FunctionCompiler::memory(const Form& form, const syntax::Instruction& synta
 
 /// What checks have to know of it.
 void FunctionCompiler::note_access(const Instruction& result, Access::Kind kind, Where where,
-                                   unsigned bytes, bool strong) {
+                                   unsigned bytes, unsigned vector, bool strong) {
     auto& accesses = context_.code.accesses;
     accesses.resize(result.cache + 1);
     accesses[result.cache] = {kind, where, static_cast<std::uint8_t>(bytes),
+                              static_cast<std::uint8_t>(vector),
                               strong || kind == Access::Kind::Atomic};
 }
 
