@@ -98,7 +98,7 @@ class Linker:
             raise RuntimeError("Linker has been closed")
         target = checked_target(target_type, _TARGETS, "linking")
         inputs = [
-            Input(code.code_type, code._read(), code.name or f"input {index}")
+            Input(code.code_type, code._image.contents(), code.name or f"input {index}")
             for index, code in enumerate(codes)
         ]
         try:

@@ -2,61 +2,79 @@
 
 from __future__ import annotations
 
-import errno
-import os
-from _thread import RLock
-
 from cudamod import _core
-from cudamod.errors import CUDAFileError, CUDAFileNotFoundError
+from cudamod.image import Image, shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping
-    from typing import Any
+    from typing import Any, ClassVar, NoReturn, Protocol
 
-    from cudamod._core import Kernel
+    from typing_extensions import Unpack
 
-    Image = bytes | bytearray | memoryview
-    Path = str | os.PathLike[str]
+    from cudamod._core import Buffer, ImageInfo, Kernel
+    from cudamod.load_options import LoadOptions
+    from cudamod.module import Module
+
+    Code = bytes | bytearray | memoryview | str | os.PathLike[str]
+    Symbols = Mapping[str, str] | Mapping[bytes, bytes] | Mapping[str, bytes] | Mapping[bytes, str]
+
+    class Constructor(Protocol):
+        def __call__(
+            self,
+            module: Code,
+            *,
+            name: str = "",
+            symbol_mapping: Symbols | None = None,
+            **load_options: Unpack[LoadOptions],
+        ) -> ObjectCode: ...
+
 
 __all__ = ["ObjectCode"]
 
-_LOADABLE = ("cubin", "ptx", "fatbin")
-_CODE_TYPES = (*_LOADABLE, "ltoir", "object", "library")
-
 _NOT_FOUND = 500  # CUDA_ERROR_NOT_FOUND
-_FILE_NOT_FOUND = 301  # CUDA_ERROR_FILE_NOT_FOUND
-_OPERATING_SYSTEM = 304  # CUDA_ERROR_OPERATING_SYSTEM
+
+
+def _constructor(code_type: str, doc: str) -> Any:
+    """A class method ``from_TYPE``."""
+
+    def make(
+        cls: type[ObjectCode],
+        module: Code,
+        *,
+        name: str = "",
+        symbol_mapping: Symbols | None = None,
+        **load_options: Unpack[LoadOptions],
+    ) -> ObjectCode:
+        return cls._init(
+            module, code_type, name=name, symbol_mapping=symbol_mapping, **load_options
+        )
+
+    make.__name__ = f"from_{code_type}"
+    make.__qualname__ = f"ObjectCode.{make.__name__}"
+    make.__doc__ = doc
+    return classmethod(make)
 
 
 class ObjectCode:
     """An image (cubin, PTX, fatbin, ...) and, once something needs it, its loaded library.
 
-    Made by the ``from_*`` functions from bytes or from a path (``str`` or ``os.PathLike``). Nothing
-    is loaded before :meth:`load`, :meth:`get_kernel`, :meth:`kernels`, :attr:`handle` or
-    :attr:`log`. Its kernels keep the library loaded; with the last of them it is unloaded at the
-    next safe point. Shareable between threads. Pickled and copied as the image, not as what is
-    loaded.
+    Made by the ``from_*`` functions from bytes or from a path (``str`` or ``os.PathLike``).
+    ``symbol_mapping`` maps names that :meth:`get_kernel` takes to names in the image;
+    ``load_options`` are those of :class:`cudamod.load_options.LoadOptions`.
+
+    Nothing is loaded before :meth:`load`, :meth:`get_kernel`, :meth:`get_global`,
+    :meth:`get_module`, :meth:`kernels`, :attr:`handle` or :attr:`log`. Its kernels keep the library
+    loaded; with the last of them it is unloaded at the next safe point. Shareable between threads.
+    Equal are those of the same content (or path), type, mapping and options. Pickled and copied as
+    the image, not as what is loaded.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_code",
-        "_code_type",
-        "_kernels",
-        "_kernels_by_symbol",
-        "_loaded",
-        "_lock",
-        "_name",
-        "_symbol_mapping",
-    )
+    __slots__ = ("__weakref__", "_image", "_kernels", "_kernels_by_symbol", "_symbol_mapping")
 
-    _code: bytes | str
-    _code_type: str
-    _name: str
+    _image: Image
     _symbol_mapping: dict[str, str]
-    _lock: RLock
-    _loaded: _core.Library | None
     _kernels: dict[str | bytes, Kernel]  # by the names that get_kernel was given
     _kernels_by_symbol: dict[str, Kernel]
 
@@ -70,120 +88,68 @@ class ObjectCode:
     @classmethod
     def _init(
         cls,
-        module: Image | Path,
+        module: Code,
         code_type: str,
         *,
         name: str = "",
         symbol_mapping: Mapping[Any, Any] | None = None,
+        **load_options: Any,
     ) -> ObjectCode:
-        if code_type not in _CODE_TYPES:
-            raise ValueError(f"{code_type=} is not supported (known: {', '.join(_CODE_TYPES)})")
-        if not isinstance(name, str):
-            raise TypeError(f"name must be a str, not {type(name).__name__}")
+        image = Image(module, code_type, name, load_options)
+        return cls._of(image, _text_mapping(symbol_mapping))
+
+    @classmethod
+    def _of(cls, image: Image, symbol_mapping: dict[str, str]) -> ObjectCode:
         self = object.__new__(cls)
-        if isinstance(module, (bytes, bytearray, memoryview)):
-            # Loading is lazy: what the caller does to its buffer meanwhile must not show.
-            self._code = bytes(module)
-        else:
-            path = os.fspath(module)
-            self._code = os.fsdecode(path)
-        self._code_type = code_type
-        self._name = name
-        self._symbol_mapping = _text_mapping(symbol_mapping)
-        self._lock = RLock()
-        self._loaded = None
+        self._image = image
+        self._symbol_mapping = symbol_mapping
         self._kernels = {}
         self._kernels_by_symbol = {}
         return self
 
-    @classmethod
-    def from_cubin(
-        cls,
-        module: Image | Path,
-        *,
-        name: str = "",
-        symbol_mapping: Mapping[Any, Any] | None = None,
-    ) -> ObjectCode:
-        """Machine code for one architecture: the image, or the path of a file.
-
-        ``symbol_mapping`` maps names that :meth:`get_kernel` takes to names in the image.
-        """
-        return cls._init(module, "cubin", name=name, symbol_mapping=symbol_mapping)
-
-    @classmethod
-    def from_ptx(
-        cls,
-        module: Image | Path,
-        *,
-        name: str = "",
-        symbol_mapping: Mapping[Any, Any] | None = None,
-    ) -> ObjectCode:
-        """PTX, which the driver compiles when it is loaded. Bytes need no trailing NUL."""
-        return cls._init(module, "ptx", name=name, symbol_mapping=symbol_mapping)
-
-    @classmethod
-    def from_fatbin(
-        cls,
-        module: Image | Path,
-        *,
-        name: str = "",
-        symbol_mapping: Mapping[Any, Any] | None = None,
-    ) -> ObjectCode:
-        """Images for several architectures, of which the driver picks one."""
-        return cls._init(module, "fatbin", name=name, symbol_mapping=symbol_mapping)
-
-    @classmethod
-    def from_ltoir(
-        cls,
-        module: Image | Path,
-        *,
-        name: str = "",
-        symbol_mapping: Mapping[Any, Any] | None = None,
-    ) -> ObjectCode:
-        """LTO-IR, for linking: it can't be loaded."""
-        return cls._init(module, "ltoir", name=name, symbol_mapping=symbol_mapping)
-
-    @classmethod
-    def from_object(
-        cls,
-        module: Image | Path,
-        *,
-        name: str = "",
-        symbol_mapping: Mapping[Any, Any] | None = None,
-    ) -> ObjectCode:
-        """A relocatable device object, for linking: it can't be loaded."""
-        return cls._init(module, "object", name=name, symbol_mapping=symbol_mapping)
-
-    @classmethod
-    def from_library(
-        cls,
-        module: Image | Path,
-        *,
-        name: str = "",
-        symbol_mapping: Mapping[Any, Any] | None = None,
-    ) -> ObjectCode:
-        """An archive of relocatable device objects, for linking: it can't be loaded."""
-        return cls._init(module, "library", name=name, symbol_mapping=symbol_mapping)
+    from_cubin: ClassVar[Constructor] = _constructor(
+        "cubin", "Machine code for one architecture: the image, or the path of a file."
+    )
+    from_ptx: ClassVar[Constructor] = _constructor(
+        "ptx", "PTX, which the driver compiles when it is loaded. Bytes need no trailing NUL."
+    )
+    from_fatbin: ClassVar[Constructor] = _constructor(
+        "fatbin", "Images for several architectures, of which the driver picks one."
+    )
+    from_ltoir: ClassVar[Constructor] = _constructor(
+        "ltoir", "LTO-IR, for linking: it can't be loaded."
+    )
+    from_object: ClassVar[Constructor] = _constructor(
+        "object", "A relocatable device object, for linking: it can't be loaded."
+    )
+    from_library: ClassVar[Constructor] = _constructor(
+        "library", "An archive of relocatable device objects, for linking: it can't be loaded."
+    )
 
     @property
     def code(self) -> bytes | str:
         """The image, or the path of its file."""
-        return self._code
+        return self._image.code
 
     @property
     def code_type(self) -> str:
         """``cubin``, ``ptx``, ``fatbin``, ``ltoir``, ``object`` or ``library``."""
-        return self._code_type
+        return self._image.code_type
 
     @property
     def name(self) -> str:
         """The name that it was given; part of error messages."""
-        return self._name
+        return self._image.name
 
     @property
     def symbol_mapping(self) -> dict[str, str]:
         """A copy of the mapping from names to names in the image."""
         return dict(self._symbol_mapping)
+
+    @property
+    def load_options(self) -> dict[str, Any]:
+        """A copy of the options that it is loaded with."""
+        return dict(self._image.options)
 
     @property
     def handle(self) -> int:
@@ -195,6 +161,30 @@ class ObjectCode:
         """What the driver's compiler wrote when it compiled the image. Loads."""
         written = self._library().log()
         return "" if written is None else "\n".join(part for part in written if part)
+
+    def images(self) -> list[ImageInfo]:
+        """What the image consists of: kind, architecture and kernels of each piece of code in it.
+
+        Read without a driver from PTX, cubins, fatbins (compressed ones, too), and from objects and
+        archives that embed any of these.
+
+        Raises:
+            ValueError: it is none of these, or damaged.
+            CUDAFileError: the file can't be read (an OSError, too).
+        """
+        return self._image.read()
+
+    def fatbins(self) -> list[ObjectCode]:
+        """The fatbins that an object, an executable or an archive embeds, one per source file.
+
+        Each is object code of its own, called by the archive's member, with this mapping and these
+        load options; it can be loaded unless it is relocatable (see :meth:`images`).
+
+        Raises:
+            ValueError: it is neither of these nor a fatbin, or damaged.
+            CUDAFileError: the file can't be read (an OSError, too).
+        """
+        return [self._of(image, self._symbol_mapping) for image in self._image.fatbins()]
 
     def load(self) -> ObjectCode:
         """Load the library now, and answer the object itself.
@@ -211,9 +201,12 @@ class ObjectCode:
     def get_kernel(self, name: str | bytes) -> Kernel:
         """The kernel of that name: the same object each time. Loads.
 
+        The name is a key of the symbol mapping, a (mangled) name in the image, or a C++ spelling
+        that means only one of its kernels: ``"ns::axpy<float, 4>"``, ``"axpy(int*)"``, ``"axpy"``.
+
         Raises:
-            CUDAError: there is none (CUDA_ERROR_NOT_FOUND, with names that are close), or loading
-                fails as in :meth:`load`.
+            CUDAError: there is none (CUDA_ERROR_NOT_FOUND, with names that are close, or with those
+                that it may mean), or loading fails as in :meth:`load`.
             ValueError: the name is empty, or has a NUL, or is not UTF-8.
         """
         try:
@@ -223,130 +216,137 @@ class ObjectCode:
         return kernel if kernel is not None else self._find_kernel(name)
 
     def kernels(self) -> list[str]:
-        """The names of all kernels, as the image has them. Loads.
-
-        With a driver older than 12.4, which can't tell, the list is empty.
-        """
-        return self._library().kernel_names()
-
-    def __eq__(self, other: object) -> bool:
-        """Whether image (or path), type and mapping are the same. Loads nothing."""
-        if not isinstance(other, ObjectCode):
-            return NotImplemented
-        return self._identity() == other._identity()
-
-    def __hash__(self) -> int:
-        return hash((self._code_type, self._code))
-
-    def __repr__(self) -> str:
-        name = f" name={self._name!r}" if self._name else ""
-        code = f"{len(self._code)} bytes" if isinstance(self._code, bytes) else repr(self._code)
-        return f"<ObjectCode{name} code_type={self._code_type!r} code={code}>"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), self._code, self._code_type, self._name, self._symbol_mapping)
-
-    def _identity(self) -> tuple[Any, ...]:
-        return self._code_type, self._code, self._symbol_mapping
-
-    def _subject(self) -> str:
-        if isinstance(self._code, str):
-            return f"{self._code_type} file {_shortened(self._code)!r}"
-        name = f" {self._name!r}" if self._name else ""
-        return f"{self._code_type} image{name} of {len(self._code)} bytes"
-
-    def _library(self) -> _core.Library:
-        loaded = self._loaded
-        if loaded is not None:
-            return loaded
-        if self._code_type not in _LOADABLE:
-            raise RuntimeError(
-                f'Unsupported code type "{self._code_type}" (supported_code_types={_LOADABLE}); '
-                "link it first"
-            )
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = _core.Library.load(self._read(), self._subject(), ())
-            return self._loaded
-
-    def _read(self) -> bytes:
-        if isinstance(self._code, bytes):
-            return self._code
+        """The names of all kernels, as the image has them. Loads."""
+        names = self._library().kernel_names()
+        if names:
+            return names
+        # Drivers before 12.4 can't tell. The image can, of all architectures together.
         try:
-            with open(self._code, "rb") as file:
-                return file.read()
-        except ValueError:  # a NUL
-            raise self._unreadable(OSError(errno.EINVAL, os.strerror(errno.EINVAL))) from None
-        except OSError as error:
-            raise self._unreadable(error) from error
+            infos = self.images()
+        except ValueError:
+            return []
+        known = dict.fromkeys(name for info in infos for name in info.kernels or ())
+        with self._image.lock:
+            return [name for name in known if self._kernel_of(name) is not None]
 
-    def _unreadable(self, error: OSError) -> CUDAFileError:
-        missing = isinstance(error, (FileNotFoundError, NotADirectoryError))
-        cls = CUDAFileNotFoundError if missing else CUDAFileError
-        assert isinstance(self._code, str)
-        lines = "\n" in self._code
-        made = cls.of(
-            error,
-            _FILE_NOT_FOUND if missing else _OPERATING_SYSTEM,
-            "CUDA_ERROR_FILE_NOT_FOUND" if missing else "CUDA_ERROR_OPERATING_SYSTEM",
-            self._subject() + ("; a str is a path: encode() a text" if lines else ""),
-        )
-        made.filename = self._code
-        return made
+    def get_global(self, name: str | bytes) -> Buffer:
+        """A variable of the image (``__device__``, ``__constant__``, ``__managed__``). Loads.
 
-    def _find_kernel(self, name: str | bytes) -> Kernel:
-        text = _checked_name(name)
+        A Buffer over the variable where it lies in the current context, to copy from and to, or to
+        be an argument; it keeps the library loaded. The name is a key of the symbol mapping, a name
+        in the image, or a C++ name with its namespaces.
+
+        Raises:
+            CUDAError: there is none (CUDA_ERROR_NOT_FOUND); no context is current; or loading
+                fails as in :meth:`load`.
+            ValueError: the name is empty, or has a NUL, or is not UTF-8.
+        """
+        text = _checked_name(name, "variable")
         symbol = self._symbol_mapping.get(text, text)
         library = self._library()
-        with self._lock:
-            kernel = self._kernels_by_symbol.get(symbol)
-            if kernel is None:
-                kernel = library.find_kernel(symbol)
-                if kernel is None:
-                    raise self._missing_kernel(symbol)
-                self._kernels_by_symbol[symbol] = kernel
+        found = library.find_global(symbol)
+        if found is None and "::" in symbol:
+            found = library.find_global(_mangled_variable(symbol))
+        if found is None:
+            self._raise_not_found("cuLibraryGetGlobal", f"variable {shortened(symbol)!r}", "")
+        return found
+
+    def get_module(self) -> Module:
+        """The CUmodule of the current context, for calls that take no library. Loads.
+
+        Raises:
+            CUDAError: no context is current, or loading fails as in :meth:`load`.
+        """
+        from cudamod.module import Module
+
+        return Module._of(self._library())
+
+    def __eq__(self, other: object) -> bool:
+        """Whether image (or path), type, mapping and load options are the same. Loads nothing."""
+        if not isinstance(other, ObjectCode):
+            return NotImplemented
+        return (
+            self._image.identity == other._image.identity
+            and self._symbol_mapping == other._symbol_mapping
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._image.code_type, self._image.code))
+
+    def __repr__(self) -> str:
+        name = f" name={self.name!r}" if self.name else ""
+        code = f"{len(self.code)} bytes" if isinstance(self.code, bytes) else repr(self.code)
+        return f"<ObjectCode{name} code_type={self.code_type!r} code={code}>"
+
+    def __copy__(self) -> ObjectCode:
+        return self._of(self._image.fresh(), self._symbol_mapping)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (type(self), self._image, self._symbol_mapping)
+
+    def _library(self) -> _core.Library:
+        return self._image.library()
+
+    def _find_kernel(self, name: str | bytes) -> Kernel:
+        text = _checked_name(name, "kernel")
+        symbol = self._symbol_mapping.get(text, text)
+        self._library()
+        with self._image.lock:
+            kernel = self._kernel_of(symbol) or self._kernel_spelled(symbol)
             self._kernels[name] = kernel
             return kernel
 
-    def _missing_kernel(self, symbol: str) -> BaseException:
-        from difflib import get_close_matches
+    def _kernel_of(self, symbol: str) -> Kernel | None:
+        kernel = self._kernels_by_symbol.get(symbol)
+        if kernel is None:
+            kernel = self._library().find_kernel(symbol, self._image)
+            if kernel is not None:
+                self._kernels_by_symbol[symbol] = kernel
+        return kernel
+
+    def _kernel_spelled(self, spelling: str) -> Kernel:
+        from cudamod import kernel_name
 
         names = self.kernels()
-        close = get_close_matches(symbol, names, n=3) or sorted(names)[:8]
-        there = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-        if len(names) > len(close):
-            there += f" (it has {len(names)} kernels)"
-        try:
-            _core.raise_status(
-                _NOT_FOUND, "cuLibraryGetKernel", f"kernel {symbol!r} in {self._subject()}{there}"
-            )
-        except BaseException as error:
-            return error
+        found = kernel_name.matches(spelling, names)
+        kernel = self._kernel_of(found[0]) if len(found) == 1 else None
+        if kernel is not None:
+            return kernel
+        if found:
+            listed = ", ".join(f"{kernel_name.spelling(s)!r} ({s})" for s in sorted(found)[:8])
+            more = f" and {len(found) - 8} more" if len(found) > 8 else ""
+            hint = f" is ambiguous: it may be {listed}{more}"
+        else:
+            close = kernel_name.similar(spelling, names) or sorted(names)[:8]
+            spelled = " or ".join(repr(kernel_name.spelling(symbol)) for symbol in close)
+            hint = f"; did you mean {spelled}?" if close else ""
+            if len(names) > len(close):
+                hint += f" (it has {len(names)} kernels)"
+        self._raise_not_found("cuLibraryGetKernel", f"kernel {shortened(spelling)!r}", hint)
+
+    def _raise_not_found(self, call: str, what: str, hint: str) -> NoReturn:
+        _core.raise_status(_NOT_FOUND, call, f"{what} in {self._image.subject}{hint}")
         raise AssertionError("a status that is no success raises")
 
 
-def _shortened(path: str) -> str:
-    return path if len(path) <= 300 else path[:300] + "..."
-
-
-def _checked_name(name: object) -> str:
+def _checked_name(name: object, what: str) -> str:
     if isinstance(name, bytes):
         try:
             text = name.decode()
         except UnicodeDecodeError:
-            raise ValueError(f"kernel name {name!r} is not UTF-8") from None
+            raise ValueError(f"{what} name {name!r} is not UTF-8") from None
     elif isinstance(name, str):
         text = name
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise ValueError(f"kernel name {name!r} can't be written in UTF-8") from None
+            raise ValueError(f"{what} name {name!r} can't be written in UTF-8") from None
     else:
-        raise TypeError(f"kernel name must be str or bytes, not {type(name).__name__}")
+        raise TypeError(f"{what} name must be str or bytes, not {type(name).__name__}")
     if not text:
-        raise ValueError("kernel name is empty")
+        raise ValueError(f"{what} name is empty")
     if "\0" in text:
-        raise ValueError(f"kernel name {name!r} has an embedded NUL")
+        raise ValueError(f"{what} name {name!r} has an embedded NUL")
     return text
 
 
@@ -355,10 +355,22 @@ def _text_mapping(mapping: Mapping[Any, Any] | None) -> dict[str, str]:
         return {}
     if not hasattr(mapping, "items"):
         raise TypeError(f"symbol_mapping must be a mapping or None, not {type(mapping).__name__}")
-    return {_checked_name(key): _checked_name(value) for key, value in mapping.items()}
+    texts: dict[str, str] = {}
+    for key, value in mapping.items():
+        name, symbol = (
+            _checked_name(key, "symbol_mapping: the"),
+            _checked_name(value, "symbol_mapping: the"),
+        )
+        if texts.setdefault(name, symbol) != symbol:
+            raise ValueError(f"symbol_mapping: {key!r} has two values, {texts[name]!r}, {symbol!r}")
+    return texts
 
 
-def _restore(
-    cls: type[ObjectCode], code: Image | Path, code_type: str, name: str, mapping: dict[str, str]
-) -> ObjectCode:
-    return cls._init(code, code_type, name=name, symbol_mapping=mapping)
+def _mangled_variable(name: str) -> str:
+    """The symbol of a variable in namespaces, ``ns::counter``."""
+    parts = name.removeprefix("::").split("::")
+    return parts[0] if len(parts) == 1 else f"_ZN{''.join(f'{len(p)}{p}' for p in parts)}E"
+
+
+def _restore(cls: type[ObjectCode], image: Image, mapping: dict[str, str]) -> ObjectCode:
+    return cls._of(image, mapping)

@@ -11,7 +11,17 @@ from typing import Any
 import pytest
 from ptx import empty
 
-from cudamod import Device, Kernel, KernelAttributes, ObjectCode, driver, emulator
+from cudamod import (
+    Device,
+    Kernel,
+    KernelAttributes,
+    LaunchConfig,
+    ObjectCode,
+    Stream,
+    driver,
+    emulator,
+    launch,
+)
 
 DATA = Path(__file__).parent / "data" / "h200"
 #: Names in the order of CUfunction_attribute, and those that are truth values.
@@ -59,12 +69,78 @@ def test_they_are_those_of_the_card(device: Device, image: str) -> None:
         assert [list(info) for info in kernel.arguments_info] == facts["params"]
 
 
-def test_there_are_sixteen_and_none_can_be_set(kernel: Kernel) -> None:
+#: What the driver lets be set, with values to set.
+SETTABLE: dict[str, list[Any]] = {
+    "max_dynamic_shared_size_bytes": [60_000, 1000, 0],
+    "preferred_shared_memory_carveout": [50, 100, 0, -1],
+    "required_cluster_width": [2, 0],
+    "required_cluster_height": [1, 0],
+    "required_cluster_depth": [1, 0],
+    "non_portable_cluster_size_allowed": [True, False],
+    "cluster_scheduling_policy_preference": [1, 2, 0],
+}
+CLUSTERS = [name for name in SETTABLE if "cluster" in name]
+
+
+def test_there_are_sixteen_and_most_can_not_be_set(kernel: Kernel) -> None:
     attributes = kernel.attributes
     assert sorted(NAMES) == sorted(n for n in dir(attributes) if not n.startswith("_"))
     for name in NAMES:
-        with pytest.raises(AttributeError):
-            setattr(attributes, name, 1)
+        if name not in SETTABLE:
+            with pytest.raises(AttributeError):
+                setattr(attributes, name, 1)
+
+
+@pytest.mark.parametrize("name", SETTABLE)
+def test_setting(kernel: Kernel, device: Device, name: str) -> None:
+    if name in CLUSTERS and device.compute_capability < (9, 0):
+        pytest.skip("the device has no clusters")
+    for view in (kernel.attributes, kernel.attributes[0], kernel.attributes[device]):
+        for value in SETTABLE[name]:
+            setattr(view, name, value)
+            raw = driver.ffi.cast("CUkernel", kernel.handle)
+            assert driver.cuKernelGetAttribute(NAMES.index(name), raw, 0) == value
+            for other in (kernel.attributes, kernel.attributes[0]):
+                assert getattr(other, name) == value
+                assert type(getattr(other, name)) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("max_dynamic_shared_size_bytes", 1 << 30, ValueError),
+        ("max_dynamic_shared_size_bytes", -1, RuntimeError),
+        ("max_dynamic_shared_size_bytes", 1 << 40, ValueError),
+        ("max_dynamic_shared_size_bytes", -(1 << 70), ValueError),
+        ("max_dynamic_shared_size_bytes", 1.0, TypeError),
+        ("max_dynamic_shared_size_bytes", True, TypeError),
+        ("max_dynamic_shared_size_bytes", None, TypeError),
+        ("max_dynamic_shared_size_bytes", "1", TypeError),
+        ("preferred_shared_memory_carveout", 101, RuntimeError),
+        ("preferred_shared_memory_carveout", -2, RuntimeError),
+        ("non_portable_cluster_size_allowed", 1, TypeError),
+        ("non_portable_cluster_size_allowed", None, TypeError),
+    ],
+)
+def test_what_can_not_be_set(kernel: Kernel, name: str, value: Any, error: type[Exception]) -> None:
+    before = getattr(kernel.attributes, name)
+    with pytest.raises(error) as caught:
+        setattr(kernel.attributes, name, value)
+    assert name in str(caught.value) or "dynamic shared memory" in str(caught.value)
+    assert getattr(kernel.attributes, name) == before
+    with pytest.raises(AttributeError):
+        delattr(kernel.attributes, name)
+
+
+def test_a_launch_raises_what_was_lowered(kernel: Kernel, stream: Stream) -> None:
+    config = LaunchConfig(grid=1, block=1, shmem_size=50_000)
+    launch(stream, config, kernel)
+    assert kernel.attributes.max_dynamic_shared_size_bytes == 50_000
+    kernel.attributes.max_dynamic_shared_size_bytes = 1000
+    assert kernel.attributes.max_dynamic_shared_size_bytes == 1000
+    launch(stream, config, kernel)
+    stream.sync()
+    assert kernel.attributes.max_dynamic_shared_size_bytes == 50_000
 
 
 def test_the_view_is_made_once(kernel: Kernel) -> None:
@@ -168,6 +244,11 @@ assert kernel.attributes[0].binary_version == int(Device(0).arch)
 raw = driver.ffi.cast("CUkernel", kernel.handle)
 driver.cuKernelSetAttribute(8, 50000, raw, 1)
 assert [view[i].max_dynamic_shared_size_bytes for i in (0, 1)] == [49152, 50000]
+view[0].max_dynamic_shared_size_bytes = 60000
+assert [view[i].max_dynamic_shared_size_bytes for i in (0, 1)] == [60000, 50000]
+Device(1).set_current()
+view.max_dynamic_shared_size_bytes = 0
+assert [view[i].max_dynamic_shared_size_bytes for i in (0, 1)] == [60000, 0]
 with pytest.raises(ValueError):
     view[Device.count()]
 print("two devices")

@@ -101,6 +101,17 @@ def test_a_bad_image(device: Device, what: str, make: Callable[..., ObjectCode],
         assert log in str(error)
 
 
+def test_an_image_without_code_for_the_device_says_what_it_has(device: Device) -> None:
+    if device.compute_capability >= (12, 0):
+        pytest.skip("it is this device's")
+    image = IMAGES["another architecture"][0]
+    with pytest.raises(CUDAError, match=r"; the image has code for sm_120$") as caught:
+        ObjectCode.from_cubin(image).load()
+    assert caught.value.status == 209
+    twin = pickle.loads(pickle.dumps(caught.value))
+    assert str(twin) == str(caught.value)
+
+
 def test_a_target_above_the_device(device: Device) -> None:
     major, _ = device.compute_capability
     above = {7: "80", 8: "90", 9: "100", 10: "120"}.get(major)
@@ -166,12 +177,28 @@ def test_files_that_can_not_be_read(device: Device, tmp_path: Path) -> None:
 
 
 def test_a_text_is_taken_for_a_path(device: Device) -> None:
-    for text in (GOOD.decode(), GOOD.decode() + "\0", "k" * 10_000, "a\0b"):
+    for text in (GOOD.decode(), "k" * 10_000):
         with pytest.raises(CUDAFileError) as caught:
             ObjectCode.from_ptx(text).load()
         assert len(str(caught.value)) < 600
     with pytest.raises(CUDAFileError, match=r"a str is a path.*encode"):
         ObjectCode.from_ptx(GOOD.decode()).load()
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("", "path is empty"),
+        ("a\0b", r"path 'a\\x00b' has an embedded NUL; a str is a path"),
+        (GOOD.decode() + "\0", r"has an embedded NUL; a str is a path: encode\(\) a text"),
+        ("\ud800", r"path '\\ud800' can't be encoded"),
+    ],
+)
+def test_a_path_that_is_none(path: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        ObjectCode.from_ptx(path)
+    assert type(caught.value) is ValueError
+    assert len(str(caught.value)) < 600
 
 
 def test_a_bad_file_is_named(device: Device, tmp_path: Path) -> None:
@@ -191,13 +218,34 @@ def test_nothing_stays_behind(device: Device) -> None:
         for make in (ObjectCode.from_ptx, ObjectCode.from_cubin):
             with pytest.raises(CUDAError):
                 make(image).load()
-    handles.reclaim()
+            assert handles.retired().libraries == 0  # nothing waits for a bad image's unloading
     assert emulator.counts()["library"] == before
-    for _ in range(200):
-        with pytest.raises(CUDAError):
-            ObjectCode.from_ptx(b"bad").load()
-    limit = handles.retirement_limits().libraries
-    assert handles.retired().libraries <= limit + 1
+
+
+@pytest.mark.emulated
+def test_a_bad_image_is_unloaded_with_its_capture_mode_relaxed(device: Device) -> None:
+    with emulator.recording(), pytest.raises(CUDAError):
+        ObjectCode.from_ptx(IMAGES["newer PTX"][0]).load()
+    names = [call.name for call in emulator.journal()]
+    assert names.count("cuLibraryUnload") == 1
+    at = names.index("cuLibraryUnload")
+    exchange = "cuThreadExchangeStreamCaptureMode"
+    assert names[at - 1] == names[at + 1] == exchange
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize(("manner", "left"), [("deferred", 0), ("now", 0), ("never", 1)])
+def test_the_manner_of_unloading_counts_for_bad_images(
+    run_python: Callable[..., str], manner: str, left: int
+) -> None:
+    code = f"""
+from cudamod import CUDAError, ObjectCode, emulator
+try:
+    ObjectCode.from_ptx({IMAGES["newer PTX"][0]!r}).load()
+except CUDAError:
+    print(emulator.counts()["library"])
+"""
+    assert run_python(code, CUDAMOD_UNLOAD=manner) == f"{left}\n"
 
 
 @pytest.mark.parametrize("cut", [1, 4, 16, 63, 64, 100, 1000, len(CUBIN) - 1])

@@ -10,11 +10,12 @@ OWN = {
     "cudamod._core",
     "cudamod.errors",
     "cudamod.event",
+    "cudamod.image",
     "cudamod.object_code",
     "cudamod.options",
     "cudamod.stream",
 }
-STANDARD = {"__future__", "atexit", "errno"}
+STANDARD = {"__future__", "atexit"}
 
 
 def test_import_brings_a_short_list_of_modules(run_python: Callable[..., str]) -> None:

@@ -12,7 +12,17 @@ from typing import Any
 import pytest
 from ptx import ONE, Stored, empty
 
-from cudamod import CUDAError, Device, Kernel, ObjectCode, Stream, driver, handles, launch
+from cudamod import (
+    CUDAError,
+    Device,
+    Kernel,
+    ObjectCode,
+    Stream,
+    driver,
+    emulator,
+    handles,
+    launch,
+)
 
 DATA = Path(__file__).parent / "data" / "h200"
 
@@ -56,6 +66,16 @@ def test_parameters_of_images(device: Device) -> None:
     assert signatures == {f"{t}, ptr, ptr, u64" for t in ("f32", "f64", "i32", "u64")}
 
 
+@pytest.mark.parametrize("packed", ["none", "lz4", "zstd"])
+def test_parameters_of_the_ptx_in_a_fatbin(device: Device, packed: str) -> None:
+    if device.arch != "90":
+        pytest.skip("images for sm_90")
+    path = DATA.parent / "fatbins" / f"saxpy.{packed}.fatbin"
+    for options in ({}, {"preserve_binary": True}):
+        saxpy = ObjectCode.from_fatbin(path, **options).get_kernel("saxpy")
+        assert saxpy.signature == "b32, f32, b64, b64"
+
+
 @pytest.mark.parametrize("read", ["num_arguments", "arguments_info", "signature"])
 def test_parameters_need_a_context_once(code: ObjectCode, read: str) -> None:
     kernel = code.get_kernel("k")
@@ -84,16 +104,85 @@ def test_no_other_way_to_one(code: ObjectCode) -> None:
         with pytest.raises(RuntimeError, match="Kernel objects cannot be instantiated directly"):
             make()
     kernel = code.get_kernel("k")
-    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
-        with pytest.raises(TypeError, match="Kernel"):
-            pickle.dumps(kernel, protocol)
-    for duplicate in (copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError, match="Kernel"):
-            duplicate(kernel)
     assert weakref.ref(kernel)() is kernel
     for name in ("name", "handle", "attributes"):
         with pytest.raises(AttributeError):
             setattr(kernel, name, 1)
+
+
+def test_parameters_that_are_known_need_no_context(code: ObjectCode) -> None:
+    kernel = code.get_kernel("k")
+    assert kernel.num_arguments == 5
+    driver.cuCtxSetCurrent(None)
+    assert (kernel.num_arguments, len(kernel.arguments_info)) == (5, 5)
+    assert kernel.signature == "b8, b64, b16, bytes[12], f32"
+
+
+@pytest.mark.emulated
+def test_the_driver_is_asked_for_parameters_once(code: ObjectCode) -> None:
+    kernel = code.get_kernel("k")
+    with emulator.recording():
+        for _ in range(3):
+            _ = kernel.num_arguments, kernel.arguments_info, kernel.signature
+    assert [c.name for c in emulator.journal()].count("cuKernelGetParamInfo") == 6
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_it_travels_with_its_image(stream: Stream, protocol: int) -> None:
+    code = ObjectCode.from_ptx(empty("k", "l", parameters=["u32"]), symbol_mapping={"f<int>": "k"})
+    kernel = code.get_kernel("f<int>")
+    alone = pickle.loads(pickle.dumps(kernel, protocol))
+    assert type(alone) is Kernel
+    assert (alone.name, alone.num_arguments, alone.signature) == ("k", 1, kernel.signature)
+    assert alone != kernel  # of another library
+    launch(stream, ONE, alone, 5)
+    # Together they stay together: one image, one library.
+    twin, first, again = pickle.loads(pickle.dumps((code, kernel, kernel), protocol))
+    assert twin == code
+    assert first == again == twin.get_kernel("f<int>")
+    launch(stream, ONE, first, 5)
+    stream.sync()
+
+
+def test_every_kernel_of_an_image_travels(code: ObjectCode, stream: Stream) -> None:
+    kernel = code.get_kernel("k")
+    for same in (
+        kernel.bind(ONE, stream).kernel,
+        Kernel.from_handle(kernel.handle, code),
+        pickle.loads(pickle.dumps(kernel)),
+    ):
+        assert pickle.loads(pickle.dumps(same)).name == "k"
+
+
+def test_a_kernel_of_a_raw_handle_alone_does_not(code: ObjectCode) -> None:
+    kernel = Kernel.from_handle(code.get_kernel("k").handle)
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(TypeError, match="cannot pickle Kernel 'k': it came from a raw handle"):
+            pickle.dumps(kernel, protocol)
+
+
+def test_a_copy_is_the_kernel_itself(code: ObjectCode) -> None:
+    kernel = code.get_kernel("k")
+    assert copy.copy(kernel) is kernel
+    assert copy.deepcopy([kernel, kernel]) == [kernel, kernel]
+    assert copy.deepcopy(kernel) is kernel
+
+
+def test_what_pickles_it_is_let_go_with_it(device: Device) -> None:
+    code = ObjectCode.from_ptx(empty("k"))
+    image = weakref.ref(code._image)
+    kernel = code.get_kernel("k")
+    del code
+    gc.collect()
+    assert image() is not None
+    assert pickle.loads(pickle.dumps(kernel)).name == "k"
+    attributes = kernel.attributes
+    del kernel
+    gc.collect()
+    assert image() is not None  # the view's
+    del attributes
+    gc.collect()
+    assert image() is None
 
 
 @pytest.mark.parametrize("value", ["1", 1.0, None, b"1", [1], True, object()], ids=repr)
@@ -128,6 +217,30 @@ def test_from_handle_finds_our_own_library_again(device: Device, stream: Stream)
     del again
     gc.collect()
     assert handles.reclaim() == 1
+
+
+def test_from_handle_finds_the_library_of_a_kernel_that_is_gone(
+    device: Device, stream: Stream
+) -> None:
+    gc.collect()
+    handles.reclaim()
+    code = ObjectCode.from_ptx(empty("k", "l"))
+    raw = {name: code.get_kernel(name).handle for name in ("k", "l")}
+    code._kernels.clear()
+    code._kernels_by_symbol.clear()
+    gc.collect()
+    again = {name: Kernel.from_handle(handle) for name, handle in raw.items()}
+    assert {name: kernel.name for name, kernel in again.items()} == {"k": "k", "l": "l"}
+    del code
+    gc.collect()
+    assert handles.reclaim() == 0
+    launch(stream, ONE, again["k"])
+    stream.sync()
+    again.clear()
+    gc.collect()
+    assert handles.reclaim() == 1
+    gone = Kernel.from_handle(raw["k"])  # nobody's any more: only the value is left
+    assert gone.name.startswith("kernel 0x")
 
 
 def test_from_handle_of_a_foreign_kernel(stored: Stored, stream: Stream) -> None:

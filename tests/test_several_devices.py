@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from ptx import HEADER
 
 pytestmark = pytest.mark.emulated
 
@@ -24,6 +25,17 @@ def current():
 devices = Device.get_all_devices()
 assert len(devices) == Device.count() == 4
 """
+
+PTX = (
+    HEADER
+    + """.visible .global .align 4 .u32 v;
+.visible .entry put(.param .u64 p, .param .u32 n)
+{
+.reg .b64 %p; .reg .b32 %n;
+ld.param.u64 %p, [p]; ld.param.u32 %n, [n]; st.global.u32 [%p], %n; ret;
+}
+"""
+).encode()
 
 PROGRAMS = {
     "each is itself": """
@@ -160,6 +172,87 @@ d = devices[3]
 with emulator.recording():
     stream = d.create_stream(); buffer = d.allocate(8, stream=stream)
     buffer.fill(0, stream=stream); stream.sync(); d.sync()
+retained = [c.arguments for c in emulator.journal() if c.name == "cuDevicePrimaryCtxRetain"]
+assert len(retained) == 1 and "3" in retained[0], retained
+""",
+    "one image serves all": f"""
+from cudamod import LaunchConfig, ObjectCode, handles, launch
+PTX = {PTX!r}
+code = ObjectCode.from_ptx(PTX)
+kernel = code.get_kernel("put")
+launched = []
+for d in [devices[2], *devices, *reversed(devices)]:
+    for now in (None, d, devices[1]):
+        now.set_current() if now else driver.cuCtxSetCurrent(None)
+        stream = d.create_stream()
+        out = d.allocate(4, stream=stream)
+        launch(stream, LaunchConfig(grid=1, block=1), kernel, out, 7 + int(d))
+        assert int.from_bytes(out.copy_to(bytearray(4), stream=stream), "little") == 7 + int(d)
+        kernel.bind(LaunchConfig(grid=1, block=1), stream)(out, 1)
+        stream.sync()
+assert code.get_kernel("put") is kernel and code.kernels() == ["put"]
+""",
+    "attributes and limits are each device's": f"""
+from cudamod import LaunchConfig, ObjectCode
+PTX = {PTX!r}
+kernel = ObjectCode.from_ptx(PTX).get_kernel("put")
+assert [kernel.attributes[d].binary_version for d in devices] == [90, 80, 75, 90]
+assert [kernel.attributes[int(d)].ptx_version for d in devices] == [75] * 4
+limits = [d.properties.max_shared_memory_per_block_optin for d in devices]
+assert len(set(limits)) == 3
+for d, limit in zip(devices, limits):
+    with pytest.raises(ValueError, match=f"device {{int(d)}} allows {{limit}} per block"):
+        kernel.attributes[d].max_dynamic_shared_size_bytes = limit + 1
+    with pytest.raises(ValueError, match=f"device {{int(d)}} allows {{limit}} per block"):
+        kernel.bind(LaunchConfig(grid=1, block=1, shmem_size=limit + 1), d.default_stream)
+    kernel.bind(LaunchConfig(grid=1, block=1, shmem_size=limit), d.default_stream)
+assert [kernel.attributes[d].max_dynamic_shared_size_bytes for d in devices] == limits
+kernel.attributes[2].max_dynamic_shared_size_bytes = 5
+assert [kernel.attributes[d].max_dynamic_shared_size_bytes for d in devices] == [
+    limits[0], limits[1], 5, limits[3]]
+devices[1].set_current()
+assert kernel.attributes.binary_version == 80
+assert kernel.attributes.max_dynamic_shared_size_bytes == limits[1]
+""",
+    "variables and modules are each context's": f"""
+from cudamod import ObjectCode, handles
+PTX = {PTX!r}
+code = ObjectCode.from_ptx(PTX)
+variables, modules = [], []
+for d in devices:
+    d.set_current()
+    variable = code.get_global("v")
+    assert variable.device_id == int(d)
+    variable.copy_from(bytes([int(d)] * 4), stream=d.default_stream)
+    variables.append(variable); modules.append(code.get_module())
+assert len({{v.handle for v in variables}}) == len(set(modules)) == 4
+driver.cuCtxSetCurrent(None)
+for d, variable in zip(devices, variables):
+    assert variable.copy_to(bytearray(4), stream=d.default_stream) == bytes([int(d)] * 4)
+with pytest.raises(ValueError, match="lies on device 2, but the launch is on device 0"):
+    from cudamod import LaunchConfig, launch
+    launch(devices[0].default_stream, LaunchConfig(grid=1, block=1), code.get_kernel("put"),
+           variables[2], 0)
+""",
+    "object code touches no device": f"""
+from cudamod import Kernel, ObjectCode, emulator
+import copy, pickle
+PTX = {PTX!r}
+code = ObjectCode.from_ptx(PTX)
+with emulator.recording():
+    kernel = code.get_kernel("put"); code.kernels(); code.log; code.images()
+    assert code == copy.copy(code)
+    Kernel.from_handle(kernel.handle); pickle.loads(pickle.dumps((code, kernel)))
+    kernel.attributes[3].num_regs; kernel.attributes[2].preferred_shared_memory_carveout = 1
+    with pytest.raises(cudamod.CUDAError): code.get_global("v")
+    with pytest.raises(cudamod.CUDAError): code.get_module()
+    with pytest.raises(cudamod.CUDAError): kernel.num_arguments
+retained = [c for c in emulator.journal() if "PrimaryCtxRetain" in c.name or "CtxSet" in c.name]
+assert retained == [] and current() == 0
+with emulator.recording():
+    stream = devices[3].create_stream(); out = devices[3].allocate(4, stream=stream)
+    kernel.load(devices[3]); kernel.bind(cudamod.LaunchConfig(grid=1, block=1), stream)(out, 1)
+    stream.sync()
 retained = [c.arguments for c in emulator.journal() if c.name == "cuDevicePrimaryCtxRetain"]
 assert len(retained) == 1 and "3" in retained[0], retained
 """,

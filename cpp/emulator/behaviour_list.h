@@ -21,6 +21,7 @@ CUDAMOD_BEHAVIOUR("link", assumed, "The driver's linker joins PTX into one PTX t
 CUDAMOD_BEHAVIOUR("link", assumed, "Symbols of the same name in two modules collide, also where neither is visible outside its module.")
 CUDAMOD_BEHAVIOUR("kernel", measured, "The dynamic shared memory maximum starts at 49,152 less static and can be set up to the device's opt-in limit less static.")
 CUDAMOD_BEHAVIOUR("kernel", assumed, "Registers of a PTX image are an estimate; PTX does not say them.")
+CUDAMOD_BEHAVIOUR("kernel", assumed, "Of the compiler's options CU_JIT_MAX_REGISTERS bounds that estimate; the others change nothing.")
 CUDAMOD_BEHAVIOUR("launch", measured, "Zero or too large dimensions, too much dynamic shared memory and missing parameters answer 1; a grid that is no multiple of the cluster 912.")
 CUDAMOD_BEHAVIOUR("launch", measured, "A created stream's launch runs in the stream's context, and leaves it current where none was; a default stream's in the current context.")
 CUDAMOD_BEHAVIOUR("launch", measured, "A CUfunction of another context answers 400, a CUkernel runs in the context of the stream.")

@@ -60,7 +60,9 @@ struct Code {
     const KernelCode* find(std::string_view kernel) const;
 };
 
-/// Reads an image for a device. Never fails; the answer says what is wrong.
-std::shared_ptr<const Code> decode(const std::vector<std::byte>& image, const Profile& device);
+/// Reads an image for a device. Never fails; the answer says what is wrong. `max_registers`: the
+/// most that PTX may be compiled to.
+std::shared_ptr<const Code> decode(const std::vector<std::byte>& image, const Profile& device,
+                                   std::uint32_t max_registers);
 
 } // namespace cudamod::emulator

@@ -61,14 +61,15 @@ std::uint32_t threads_in(const std::array<std::uint32_t, 3>& dimensions) {
     return dimensions[0] * dimensions[1] * dimensions[2];
 }
 
-KernelCode from_entry(const ptx::Program& program, std::size_t index, const Profile& device) {
+KernelCode from_entry(const ptx::Program& program, std::size_t index, const Profile& device,
+                      std::uint32_t max_registers) {
     const ptx::Entry& entry = program.entries()[index];
     KernelCode kernel;
     kernel.name = entry.name;
     for (const ptx::Parameter& parameter : entry.parameters)
         kernel.parameters.push_back({parameter.offset, parameter.size});
     kernel.parameter_bytes = entry.parameter_bytes;
-    kernel.registers = std::min(entry.registers, kMostEstimatedRegisters);
+    kernel.registers = std::min({entry.registers, kMostEstimatedRegisters, max_registers});
     kernel.static_shared = entry.static_shared_bytes;
     kernel.local_bytes = entry.local_bytes;
     kernel.required_threads = array_of(entry.required_threads);
@@ -108,7 +109,7 @@ ptx::LoadResult compile(std::string_view text, const Profile& device) {
                      {device.capability(), device.suffix, newest_isa(settings().driver_version)});
 }
 
-Code decode_ptx(std::string_view text, const Profile& device) {
+Code decode_ptx(std::string_view text, const Profile& device, std::uint32_t max_registers) {
     ptx::LoadResult loaded = compile(text, device);
     if (loaded.status == ptx::LoadStatus::UnsupportedVersion) {
         return refused(CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
@@ -119,7 +120,7 @@ Code decode_ptx(std::string_view text, const Profile& device) {
         return refused(CUDA_ERROR_INVALID_PTX, "The PTX cannot be compiled", loaded.log);
     Code code;
     for (std::size_t index = 0; index < loaded.program->entries().size(); ++index) {
-        code.kernels.push_back(from_entry(*loaded.program, index, device));
+        code.kernels.push_back(from_entry(*loaded.program, index, device, max_registers));
     }
     add_program(code, std::move(loaded.program));
     return code;
@@ -211,7 +212,7 @@ void add_ptx(Code& code, std::string_view text, const Profile& device) {
     }
 }
 
-Code decode_fatbin(formats::Bytes image, const Profile& device) {
+Code decode_fatbin(formats::Bytes image, const Profile& device, std::uint32_t max_registers) {
     const auto fatbin = formats::read_fatbin(image);
     if (!fatbin) {
         Code code = refused(CUDA_ERROR_INVALID_IMAGE, "The fatbin is damaged: " + fatbin.reason());
@@ -234,7 +235,7 @@ Code decode_fatbin(formats::Bytes image, const Profile& device) {
     const auto text = ptx ? formats::extract(*ptx)
                           : formats::Result<std::vector<std::byte>>(formats::Failure{"no PTX"});
     if (!elf)
-        return text ? decode_ptx(formats::as_text(*text), device)
+        return text ? decode_ptx(formats::as_text(*text), device, max_registers)
                     : refused(CUDA_ERROR_INVALID_IMAGE, text.reason());
     const auto binary = formats::extract(*elf);
     if (!binary) return refused(CUDA_ERROR_INVALID_IMAGE, binary.reason());
@@ -247,14 +248,14 @@ Code decode_fatbin(formats::Bytes image, const Profile& device) {
     return code;
 }
 
-Code decode_any(formats::Bytes image, const Profile& device) {
+Code decode_any(formats::Bytes image, const Profile& device, std::uint32_t max_registers) {
     switch (formats::sniff(image)) {
     case formats::ImageKind::Ptx:
-        return decode_ptx(formats::as_text(image), device);
+        return decode_ptx(formats::as_text(image), device, max_registers);
     case formats::ImageKind::Cubin:
         return decode_cubin(image, device);
     case formats::ImageKind::Fatbin:
-        return decode_fatbin(image, device);
+        return decode_fatbin(image, device, max_registers);
     default:
         return refused(CUDA_ERROR_INVALID_IMAGE,
                        std::string("The image is no cubin, PTX or fatbin (") +
@@ -271,8 +272,9 @@ const KernelCode* Code::find(std::string_view kernel) const {
     return found == kernels.end() ? nullptr : &*found;
 }
 
-std::shared_ptr<const Code> decode(const std::vector<std::byte>& image, const Profile& device) {
-    return std::make_shared<const Code>(decode_any(image, device));
+std::shared_ptr<const Code> decode(const std::vector<std::byte>& image, const Profile& device,
+                                   std::uint32_t max_registers) {
+    return std::make_shared<const Code>(decode_any(image, device, max_registers));
 }
 
 } // namespace cudamod::emulator

@@ -54,7 +54,7 @@ std::vector<std::byte> read_memory(const std::byte* data, std::size_t bytes) {
 
 std::shared_ptr<const Code> Image::code_for(const Profile& device) {
     auto& code = codes_[&device];
-    if (!code) code = decode(bytes_, device);
+    if (!code) code = decode(bytes_, device, max_registers_);
     return code;
 }
 
@@ -91,6 +91,14 @@ std::vector<std::byte> read_file(const char* path) {
     std::vector<std::byte> content(static_cast<std::size_t>(about.st_size));
     content.resize(std::fread(content.data(), 1, content.size(), file.get()));
     return content;
+}
+
+std::uint32_t max_registers_of(unsigned count, const CUjit_option* options, void** values) {
+    for (unsigned index = 0; index < count; ++index) {
+        if (options[index] == CU_JIT_MAX_REGISTERS)
+            return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(values[index]));
+    }
+    return UINT32_MAX;
 }
 
 void write_logs(const Code& code, unsigned count, const CUjit_option* options, void** values) {

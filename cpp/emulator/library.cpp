@@ -72,7 +72,8 @@ void load(CUlibrary* handle, std::vector<std::byte> bytes, unsigned jit_count,
             fail(CUDA_ERROR_INVALID_VALUE, "Library option %u is unknown", index);
     }
     auto library = std::make_shared<Library>();
-    library->image = std::make_unique<Image>(std::move(bytes));
+    library->image = std::make_unique<Image>(std::move(bytes),
+                                             max_registers_of(jit_count, jit_options, jit_values));
     const auto code = library->image->code_for(*device_in_view().profile);
     write_logs(*code, jit_count, jit_options, jit_values);
     if (code->fails_at_load) fail(code->status, "%s", code->sentence.c_str());

@@ -142,7 +142,8 @@ void load(CUmodule* handle, std::vector<std::byte> bytes, unsigned count, CUjit_
     if (count && (!options || !values))
         fail(CUDA_ERROR_INVALID_VALUE, "%u JIT options were announced and none given", count);
     const auto context = current_context();
-    const auto code = decode(bytes, *context->device->profile);
+    const auto code =
+        decode(bytes, *context->device->profile, max_registers_of(count, options, values));
     write_logs(*code, count, options, values);
     if (code->status != CUDA_SUCCESS) fail(code->status, "%s", code->sentence.c_str());
     *handle = make_module(context, code)->handle;

@@ -37,7 +37,10 @@ using KernelHandle = Handle<KernelBox>;
 /// The kernel of a name, or null when the library has none (CUDA_ERROR_NOT_FOUND).
 KernelHandle find_kernel(const LibraryHandle& library, const std::string& name);
 
-/// Wraps somebody else's kernel, or finds our own and its library again.
+/// Wraps somebody else's kernel, or finds our own again, also when only its library is left.
 KernelHandle kernel_from_raw(CUkernel raw, const LibraryHandle& library);
+
+/// Called by a library's destructor: its kernels' values may come again as those of others.
+void forget_kernels_of(CUlibrary library) noexcept;
 
 } // namespace cudamod::handles

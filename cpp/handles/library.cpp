@@ -5,6 +5,7 @@
 #include "driver/status.h"
 #include "driver/table.h"
 #include "handles/destruction.h"
+#include "handles/kernel.h"
 #include "handles/registry.h"
 #include "handles/retirement.h"
 
@@ -38,15 +39,17 @@ JitLog::JitLog() : error_(new char[kErrorBytes]), info_(new char[kInfoBytes]) {
 }
 
 LibraryBox::~LibraryBox() {
-    if (!driver_is_ours()) return;
-    registry<LibraryBox>().erase_expired(raw);
-    retire(raw, image_bytes);
+    if (driver_is_ours()) {
+        registry<LibraryBox>().erase_expired(raw);
+        forget_kernels_of(raw);
+    }
+    retire(raw, image_bytes, std::move(used));
 }
 
-LibraryHandle load_library(std::span<const char> image, bool compiled, const LoadOptions& options,
-                           const std::string& subject) {
+LibraryHandle load_library(const std::shared_ptr<const ImageMemory>& image, bool compiled,
+                           const LoadOptions& options, const std::string& subject) {
     reclaim_beyond_limits();
-    std::unique_ptr<JitLog> log;
+    auto used = std::make_shared<UsedByDriver>();
     std::vector<CUjit_option> names;
     std::vector<void*> values;
     auto add = [&](CUjit_option name, std::uintptr_t value) {
@@ -56,31 +59,33 @@ LibraryHandle load_library(std::span<const char> image, bool compiled, const Loa
     for (auto [name, value] : options.jit)
         add(name, value);
     if (compiled) {
-        log = std::make_unique<JitLog>();
-        add(CU_JIT_ERROR_LOG_BUFFER, reinterpret_cast<std::uintptr_t>(log->error_buffer()));
+        used->log.emplace();
+        add(CU_JIT_ERROR_LOG_BUFFER, reinterpret_cast<std::uintptr_t>(used->log->error_buffer()));
         add(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, JitLog::kErrorBytes);
-        add(CU_JIT_INFO_LOG_BUFFER, reinterpret_cast<std::uintptr_t>(log->info_buffer()));
+        add(CU_JIT_INFO_LOG_BUFFER, reinterpret_cast<std::uintptr_t>(used->log->info_buffer()));
         add(CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, JitLog::kInfoBytes);
     }
+    CUlibraryOption preserved = CU_LIBRARY_BINARY_IS_PRESERVED;
+    void* yes = reinterpret_cast<void*>(std::uintptr_t{1});
+    if (options.preserve_binary) used->image = image;
     CUlibrary raw = nullptr;
     auto attempt = [&] {
-        return driver::table.cuLibraryLoadData(&raw, image.data(), names.data(), values.data(),
-                                               static_cast<unsigned>(names.size()), nullptr,
-                                               nullptr, 0);
+        return driver::table.cuLibraryLoadData(&raw, image->bytes().data(), names.data(),
+                                               values.data(), static_cast<unsigned>(names.size()),
+                                               &preserved, &yes, options.preserve_binary);
     };
     CUresult status = attempt();
     if (status == CUDA_ERROR_OUT_OF_MEMORY && reclaim() > 0) status = attempt();
-    auto refuse = [&](CUresult fault, const char* call) {
-        std::string text = log ? log->error() : std::string();
-        driver::raise(fault, call, subject, text);
-    };
-    if (status != CUDA_SUCCESS) refuse(status, "cuLibraryLoadData");
-    // Owned from here on: a failure below unloads it again.
-    auto box = make_box<LibraryBox>(raw, image.size(), std::move(log));
-    if (CUresult fault = fault_of(raw); fault != CUDA_SUCCESS) {
-        std::string text = box->log ? box->log->error() : std::string();
+    auto refuse = [&](CUresult fault) {
+        std::string text = used->log ? used->log->error() : std::string();
         driver::raise(fault, "cuLibraryLoadData", subject, text);
+    };
+    if (status != CUDA_SUCCESS) refuse(status);
+    if (CUresult fault = fault_of(raw); fault != CUDA_SUCCESS) {
+        discard(raw, used);
+        refuse(fault);
     }
+    auto box = make_box<LibraryBox>(raw, image->bytes().size(), std::move(used));
     registry<LibraryBox>().insert(box);
     return alias<LibraryBox>(std::move(box));
 }
@@ -101,6 +106,29 @@ std::vector<std::string> kernel_names(const LibraryHandle& library) {
         names.emplace_back(name);
     }
     return names;
+}
+
+std::optional<GlobalVariable> find_global(const LibraryHandle& library, const std::string& name) {
+    GlobalVariable variable{};
+    auto attempt = [&](auto function, const char* call) {
+        CUresult status = function(&variable.address, &variable.size, *library, name.c_str());
+        if (status == CUDA_ERROR_NOT_FOUND) {
+            driver::take_log(status);
+            return false;
+        }
+        driver::check(status, call, [&] { return "variable '" + name + "'"; });
+        return true;
+    };
+    if (attempt(driver::table.cuLibraryGetGlobal, "cuLibraryGetGlobal") ||
+        attempt(driver::table.cuLibraryGetManaged, "cuLibraryGetManaged"))
+        return variable;
+    return std::nullopt;
+}
+
+CUmodule module_of(const LibraryHandle& library) {
+    CUmodule module = nullptr;
+    driver::check(driver::table.cuLibraryGetModule(&module, *library), "cuLibraryGetModule");
+    return module;
 }
 
 } // namespace cudamod::handles

@@ -1,13 +1,14 @@
 #pragma once
 
 #include "handles/handle.h"
+#include "handles/image_memory.h"
 #include "handles/tracking.h"
 
 #include <cuda.h>
 
 #include <cstddef>
 #include <memory>
-#include <span>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,9 +31,17 @@ class JitLog {
     std::unique_ptr<char[]> error_, info_;
 };
 
-/// Options of the driver's compiler, as cuLibraryLoadData takes them.
 struct LoadOptions {
+    /// Options of the driver's compiler, as cuLibraryLoadData takes them.
     std::vector<std::pair<CUjit_option, std::uintptr_t>> jit;
+    /// The driver may use the image where it is instead of a copy of its own.
+    bool preserve_binary = false;
+};
+
+/// What the driver may read and write until a library is unloaded.
+struct UsedByDriver {
+    std::optional<JitLog> log;
+    std::shared_ptr<const ImageMemory> image; ///< only a preserved one
 };
 
 struct LibraryBox {
@@ -40,11 +49,11 @@ struct LibraryBox {
     static constexpr const char* kKind = "library";
     Raw raw;
     std::size_t image_bytes;
-    std::unique_ptr<JitLog> log;
+    std::shared_ptr<const UsedByDriver> used;
     Tracked tracked;
 
-    LibraryBox(Raw raw_, std::size_t image_bytes_, std::unique_ptr<JitLog> log_)
-        : raw(raw_), image_bytes(image_bytes_), log(std::move(log_)) {}
+    LibraryBox(Raw raw_, std::size_t image_bytes_, std::shared_ptr<const UsedByDriver> used_)
+        : raw(raw_), image_bytes(image_bytes_), used(std::move(used_)) {}
     ~LibraryBox();
     Lifetime lifetime() const { return Lifetime::Owned; }
     std::vector<Dependency> dependencies() const { return {}; }
@@ -53,15 +62,27 @@ struct LibraryBox {
 };
 using LibraryHandle = Handle<LibraryBox>;
 
-/// Loads an image that ends in a NUL byte beyond `image` (the driver reads PTX up to it) and makes
-/// sure that it is a good one: the driver is lazy, so a bad image "loads". Raises the driver's
-/// status with the log of its compiler. `compiled`: the driver may compile it, so give it a log.
-/// `subject` names the image in errors.
-LibraryHandle load_library(std::span<const char> image, bool compiled, const LoadOptions& options,
-                           const std::string& subject);
+/// Loads an image and makes sure that it is a good one: the driver is lazy, so a bad image "loads".
+/// Raises the driver's status with the log of its compiler; a bad image is unloaded again.
+/// `compiled`: the driver may compile it, so give it a log. `subject` names the image in errors.
+LibraryHandle load_library(const std::shared_ptr<const ImageMemory>& image, bool compiled,
+                           const LoadOptions& options, const std::string& subject);
 
 /// The names of the kernels, where the driver tells them (12.4 and newer), else none.
 std::vector<std::string> kernel_names(const LibraryHandle& library);
+
+/// A variable of the image, where it lies in one context.
+struct GlobalVariable {
+    CUdeviceptr address;
+    std::size_t size;
+};
+
+/// The variable (__device__, __constant__ or __managed__) of a name in the current context; nothing
+/// when the library has none. Loads the library's module into the context.
+std::optional<GlobalVariable> find_global(const LibraryHandle& library, const std::string& name);
+
+/// The library's module in the current context, which lives as long as the library.
+CUmodule module_of(const LibraryHandle& library);
 
 /// Makes the graph that `stream` is capturing into (if it is) retain the library, once per capture:
 /// a graph outlives its library only in appearance.

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace {
 struct RetiredLibrary {
     CUlibrary raw;
     std::size_t image_bytes;
+    std::shared_ptr<const void> used;
 };
 
 struct Queue {
@@ -32,6 +34,11 @@ Queue& queue() {
 
 std::atomic<UnloadManner> unload_manner{UnloadManner::Deferred};
 
+/// Memory that the driver may use for as long as the process lives.
+void leave(std::shared_ptr<const void> used) noexcept {
+    if (used) new (std::nothrow) std::shared_ptr<const void>(std::move(used));
+}
+
 void unload(CUlibrary library) noexcept {
     destroy("cuLibraryUnload", LibraryBox::kKind, value_of(library), true,
             [&] { return driver::table.cuLibraryUnload(library); });
@@ -39,25 +46,32 @@ void unload(CUlibrary library) noexcept {
 
 } // namespace
 
-void retire(CUlibrary library, std::size_t image_bytes) noexcept {
+void retire(CUlibrary library, std::size_t image_bytes, std::shared_ptr<const void> used) noexcept {
+    if (!driver_is_ours()) return leave(std::move(used));
     switch (unload_manner.load(std::memory_order_relaxed)) {
     case UnloadManner::Never:
-        return;
+        return leave(std::move(used));
     case UnloadManner::Now:
         unload(library);
         return;
     case UnloadManner::Deferred:
         break;
     }
-    if (!driver_is_ours()) return;
     try {
         Queue& q = queue();
         std::lock_guard lock(q.mutex);
-        q.libraries.push_back({library, image_bytes});
+        q.libraries.push_back({library, image_bytes, used});
         q.image_bytes += image_bytes;
     } catch (...) {
+        leave(std::move(used));
         report(CUDA_ERROR_OUT_OF_MEMORY, "cuLibraryUnload", {});
     }
+}
+
+void discard(CUlibrary library, std::shared_ptr<const void> used) noexcept {
+    if (unload_manner.load(std::memory_order_relaxed) == UnloadManner::Never || !driver_is_ours())
+        return leave(std::move(used));
+    unload(library);
 }
 
 std::size_t reclaim() noexcept {

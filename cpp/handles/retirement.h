@@ -3,13 +3,18 @@
 #include <cuda.h>
 
 #include <cstddef>
+#include <memory>
 
 namespace cudamod::handles {
 
 /// Takes a library whose last handle is gone: from any thread, at once and without a driver call,
 /// since an unload waits for the whole device. With CUDAMOD_UNLOAD=now it is unloaded here, with
-/// `never` it is left.
-void retire(CUlibrary library, std::size_t image_bytes) noexcept;
+/// `never` it is left. `used`: memory that the driver may use until the library is unloaded.
+void retire(CUlibrary library, std::size_t image_bytes, std::shared_ptr<const void> used) noexcept;
+
+/// Unloads a library that nobody has used at once: nothing of it is on a device, so the driver
+/// waits for nothing. With `never` it is left.
+void discard(CUlibrary library, std::shared_ptr<const void> used) noexcept;
 
 /// Unloads every retired library and answers how many. May wait for the device; with the
 /// interpreter lock released, no lock of ours held, the thread's capture mode relaxed.

@@ -9,13 +9,14 @@
 
 namespace cudamod::launch {
 
-Kernel::Kernel(handles::KernelHandle handle, std::optional<std::vector<Type>> types)
-    : handle_(std::move(handle)), types_(std::move(types)),
+Kernel::Kernel(handles::KernelHandle handle, std::optional<std::vector<Type>> types,
+               std::shared_ptr<const void> origin)
+    : handle_(std::move(handle)), types_(std::move(types)), origin_(std::move(origin)),
       allowed_(new std::atomic<unsigned>[static_cast<std::size_t>(handles::device_count())]()),
       resident_(new std::atomic<CUcontext>[static_cast<std::size_t>(handles::device_count())]()) {}
 
 const Layout& Kernel::layout(CUcontext context) const {
-    if (const Layout* known = layout_.load(std::memory_order_acquire)) return *known;
+    if (const Layout* known = known_layout()) return *known;
     std::optional<std::vector<Extent>> extents;
     {
         handles::ContextScope scope(context);
@@ -70,6 +71,34 @@ int Kernel::attribute(CUfunction_attribute attribute, int device) const {
     return value;
 }
 
+void Kernel::set_attribute(CUfunction_attribute attribute, const char* attribute_name, int value,
+                           int device) const {
+    const bool dynamic = attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    if (dynamic) check_dynamic_shared(device, value);
+    driver::check(driver::table.cuKernelSetAttribute(attribute, value, raw(), device),
+                  "cuKernelSetAttribute", [&] {
+                      return "kernel '" + name() + "', " + attribute_name + " = " +
+                             std::to_string(value) + ", device " + std::to_string(device);
+                  });
+    // What a launch may ask for is found out anew: it may be less now.
+    if (dynamic) allowed_[device].store(0, std::memory_order_relaxed);
+}
+
+void Kernel::check_dynamic_shared(int device, long long bytes) const {
+    int fixed = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, device);
+    int limit = 0;
+    driver::check(driver::table.cuDeviceGetAttribute(
+                      &limit, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device),
+                  "cuDeviceGetAttribute", "shared memory per block, opt-in");
+    if (bytes > static_cast<long long>(limit) - fixed)
+        throw std::invalid_argument(
+            "kernel '" + name() + "': " + std::to_string(bytes) +
+            " bytes of dynamic shared memory asked; device " + std::to_string(device) + " allows " +
+            std::to_string(limit) +
+            " per block, of which the kernel's static shared memory takes " +
+            std::to_string(fixed));
+}
+
 void Kernel::raise_dynamic_shared(int device, unsigned bytes) const {
     // Held during the calls, alone among our locks: none of them waits for the device, and a lower
     // value must not follow a higher one that another thread is about to launch with.
@@ -78,18 +107,7 @@ void Kernel::raise_dynamic_shared(int device, unsigned bytes) const {
     unsigned current =
         static_cast<unsigned>(attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, device));
     if (bytes > current) {
-        int fixed = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, device);
-        int limit = 0;
-        driver::check(driver::table.cuDeviceGetAttribute(
-                          &limit, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device),
-                      "cuDeviceGetAttribute", "shared memory per block, opt-in");
-        if (static_cast<long long>(bytes) > static_cast<long long>(limit) - fixed)
-            throw std::invalid_argument(
-                "kernel '" + name() + "': " + std::to_string(bytes) +
-                " bytes of dynamic shared memory asked; device " + std::to_string(device) +
-                " allows " + std::to_string(limit) +
-                " per block, of which the kernel's static shared memory takes " +
-                std::to_string(fixed));
+        check_dynamic_shared(device, bytes);
         driver::check(
             driver::table.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                                static_cast<int>(bytes), raw(), device),

@@ -21,7 +21,9 @@ namespace cudamod::launch {
 class Kernel {
   public:
     /// `types`: what the image or the mangled name says of the parameters, where it says something.
-    Kernel(handles::KernelHandle handle, std::optional<std::vector<Type>> types);
+    /// `origin`: whatever the layer above wants to find again with the kernel.
+    Kernel(handles::KernelHandle handle, std::optional<std::vector<Type>> types,
+           std::shared_ptr<const void> origin = nullptr);
 
     const handles::KernelHandle& handle() const { return handle_; }
     CUkernel raw() const { return *handle_; }
@@ -29,6 +31,11 @@ class Kernel {
     const handles::LibraryHandle& library() const {
         return handles::box_of<handles::KernelBox>(handle_).library;
     }
+
+    const std::shared_ptr<const void>& origin() const { return origin_; }
+
+    /// The parameters when they are known already, or null.
+    const Layout* known_layout() const { return layout_.load(std::memory_order_acquire); }
 
     /// The parameters, asked from the driver in `context` the first time. Raises
     /// std::invalid_argument when neither the driver (12.4) nor the image tells them.
@@ -58,11 +65,18 @@ class Kernel {
 
     int attribute(CUfunction_attribute attribute, int device) const;
 
+    /// Sets what the driver lets be set, on one device. `name` is the attribute's in errors. Raises
+    /// std::invalid_argument for more dynamic shared memory than the device has.
+    void set_attribute(CUfunction_attribute attribute, const char* name, int value,
+                       int device) const;
+
   private:
     void raise_dynamic_shared(int device, unsigned bytes) const;
+    void check_dynamic_shared(int device, long long bytes) const;
 
     handles::KernelHandle handle_;
     std::optional<std::vector<Type>> types_;
+    std::shared_ptr<const void> origin_;
     mutable std::mutex mutex_;
     mutable std::unique_ptr<const Layout> owned_layout_;
     mutable std::atomic<const Layout*> layout_{nullptr};

@@ -361,6 +361,12 @@ bool convert_dlpack(PyObject* value, const Parameter& parameter, std::byte* cell
     return true;
 }
 
+bool convert_dlpack_methods(PyObject* value, const Parameter& parameter, std::byte* cell,
+                            const ArgumentSite& site, const void*) {
+    if (!parameter.takes_pointer) return mismatched_array(value, parameter.type, site);
+    return pointer_from_dlpack_methods(value, cell, site);
+}
+
 bool convert_cuda_array(PyObject* value, const Parameter& parameter, std::byte* cell,
                         const ArgumentSite& site, const void*) {
     if (!parameter.takes_pointer) return mismatched_array(value, parameter.type, site);
@@ -405,6 +411,8 @@ Conversion conversion_of(PyTypeObject* type) {
     if (is_numpy_array(type)) return {convert_host_array, nullptr};
     if (const void* api = dlpack_exchange_api(type)) return {convert_dlpack, api};
     if (type_has(type, "__cuda_array_interface__")) return {convert_cuda_array, nullptr};
+    if (type_has(type, "__dlpack__") && type_has(type, "__dlpack_device__"))
+        return {convert_dlpack_methods, nullptr};
     if (type->tp_as_number && type->tp_as_number->nb_index) return {convert_index, nullptr};
     return {refuse, nullptr};
 }

@@ -20,6 +20,7 @@ void bind_plain_memory(nanobind::module_& module);
 void bind_memory_pool_attributes(nanobind::module_& module);
 void bind_memory_owner(nanobind::module_& module);
 void bind_buffer(nanobind::module_& module);
+void bind_image(nanobind::module_& module);
 void bind_tensor_map(nanobind::module_& module);
 void bind_launch_config(nanobind::module_& module);
 void bind_kernel_attributes(nanobind::module_& module);

@@ -138,12 +138,12 @@ nb::object new_buffer(const handles::StreamHandle& stream, std::size_t size) {
 }
 
 nb::object buffer_of(handles::DeviceMemoryHandle memory, int device, bool managed,
-                     nb::object resource) {
+                     nb::object resource, nb::handle type) {
     // The driver refuses 0 bytes; an empty array's address is null.
     CUdeviceptr address = memory ? *memory : 0;
     std::size_t size = memory ? handles::box_of<handles::DeviceMemoryBox>(memory).size : 0;
-    return make<Buffer>(Buffer{address, size, device, managed, false, std::move(memory), nb::none(),
-                               std::move(resource)});
+    return make_as<Buffer>(type, Buffer{address, size, device, managed, false, std::move(memory),
+                                        nb::none(), std::move(resource)});
 }
 
 void bind_buffer(nb::module_& module) {
@@ -151,19 +151,6 @@ void bind_buffer(nb::module_& module) {
         nb::class_<Buffer>(module, "Buffer", nb::type_slots(slots), nb::is_weak_referenceable(),
                            "A range of memory that kernels can use. Freed in stream order with its "
                            "last reference.")
-            .def_static(
-                "from_handle", buffer_from_handle, nb::arg("ptr").none(), nb::arg("size").none(),
-                nb::arg("mr") = nb::none(), nb::arg("owner") = nb::none(), nb::kw_only(),
-                nb::arg("stream") = nb::none(),
-                nb::sig("def from_handle(ptr: int, size: int, mr: MemoryResource | None = None, "
-                        "owner: object = None, *, stream: object = None) -> Buffer"),
-                "Wraps memory: of somebody else, with `owner` kept alive, or of the resource `mr`, "
-                "whose `deallocate`\n"
-                "gets it in the end, in the order of `stream` (the current device's default "
-                "stream).\n\n"
-                "Raises CUDAError when the driver does not know the address, ValueError when it is "
-                "no memory of a\n"
-                "pool `mr`.")
             .def_static(
                 "from_ipc_descriptor", buffer_from_descriptor, nb::arg("mr").none(),
                 nb::arg("ipc_descriptor").none(), nb::kw_only(), nb::arg("stream").none(),
@@ -253,6 +240,19 @@ void bind_buffer(nb::module_& module) {
             .def("__reduce__", reduce_buffer, nb::sig("def __reduce__(self) -> tuple[Any, ...]"))
             .def("__len__", [](const Buffer& self) { return self.size; })
             .def("__repr__", repr);
+    def_class_method(
+        type, "from_handle", buffer_from_handle, nb::arg("cls"), nb::arg("ptr").none(),
+        nb::arg("size").none(), nb::arg("mr") = nb::none(), nb::arg("owner") = nb::none(),
+        nb::kw_only(), nb::arg("stream") = nb::none(),
+        nb::sig("def from_handle(cls, ptr: int, size: int, mr: MemoryResource | None = None, "
+                "owner: object = None, *, stream: object = None) -> Self"),
+        "Wraps memory: of somebody else, with `owner` kept alive, or of the resource `mr`, "
+        "whose `deallocate`\n"
+        "gets it in the end, in the order of `stream` (the current device's default "
+        "stream).\n\n"
+        "Raises CUDAError when the driver does not know the address, ValueError when it is "
+        "no memory of a\n"
+        "pool `mr`.");
     Buffer::python_type = reinterpret_cast<PyTypeObject*>(type.ptr());
     prove_payload<Buffer>(Buffer{0, 0, 0, false, false, {}, nb::none(), nb::none()});
 }

@@ -48,8 +48,8 @@ const Buffer& open(const Buffer& buffer);
 /// 0.
 nb::object new_buffer(const handles::StreamHandle& stream, std::size_t size);
 
-/// The Buffer of memory from a resource; no memory is 0 bytes.
+/// The Buffer of memory from a resource; no memory is 0 bytes. `type`: Buffer or a subclass of it.
 nb::object buffer_of(handles::DeviceMemoryHandle memory, int device, bool managed,
-                     nb::object resource);
+                     nb::object resource, nb::handle type = nb::type<Buffer>());
 
 } // namespace cudamod::python

@@ -55,7 +55,8 @@ nb::object stream_or_default(nb::object stream, int device) {
 }
 
 /// Takes over memory that was allocated from a pool by a call of the driver.
-nb::object adopt(std::uint64_t address, std::size_t size, nb::object resource, nb::object stream) {
+nb::object adopt(nb::handle type, std::uint64_t address, std::size_t size, nb::object resource,
+                 nb::object stream) {
     const MemoryPool& pool = *instance<MemoryPool>(resource.ptr());
     if (!pool.handle) throw std::runtime_error("the memory resource has been closed");
     handles::MemoryPoolHandle kept = pool.handle;
@@ -86,12 +87,12 @@ nb::object adopt(std::uint64_t address, std::size_t size, nb::object resource, n
     handles::StreamHandle on = open_handle(*instance<Stream>(order.ptr()));
     return buffer_of(handles::adopt(kept, on, address, size),
                      handles::box_of<handles::MemoryPoolBox>(kept).device(),
-                     pool.place.kind == handles::PoolKind::Managed, std::move(resource));
+                     pool.place.kind == handles::PoolKind::Managed, std::move(resource), type);
 }
 
 /// Memory of a resource written in Python, which says what it is.
-nb::object with_resource(std::uint64_t address, std::size_t size, nb::object resource,
-                         nb::object stream) {
+nb::object with_resource(nb::handle type, std::uint64_t address, std::size_t size,
+                         nb::object resource, nb::object stream) {
     int device = kNoDevice;
     if (nb::cast<bool>(nb::bool_(resource.attr("is_device_accessible"))))
         device = nb::cast<bool>(nb::bool_(resource.attr("is_host_accessible")))
@@ -100,14 +101,25 @@ nb::object with_resource(std::uint64_t address, std::size_t size, nb::object res
     bool managed = nb::cast<bool>(nb::bool_(resource.attr("is_managed")));
     nb::object order = stream_or_default(std::move(stream), device);
     nb::object owner = make<MemoryOwner>(resource, std::move(order), address, size);
-    return make<Buffer>(
+    return make_as<Buffer>(
+        type,
         Buffer{address, size, device, managed, false, {}, std::move(owner), std::move(resource)});
 }
 
 } // namespace
 
-nb::object buffer_from_handle(nb::handle address, nb::handle size_object, nb::object resource,
-                              nb::object owner, nb::object stream) {
+nb::object buffer_around(nb::handle type, std::uint64_t address, std::size_t size,
+                         nb::object owner) {
+    Described found;
+    if (address) found = describe_address(address);
+    return make_as<Buffer>(
+        type,
+        Buffer{
+            address, size, found.device, found.managed, false, {}, std::move(owner), nb::none()});
+}
+
+nb::object buffer_from_handle(nb::handle type, nb::handle address, nb::handle size_object,
+                              nb::object resource, nb::object owner, nb::object stream) {
     begin_public_call();
     std::uint64_t value = raw_argument(address, "Buffer.from_handle: ptr");
     std::size_t size = size_argument(size_object, "Buffer.from_handle: size");
@@ -127,19 +139,12 @@ nb::object buffer_from_handle(nb::handle address, nb::handle size_object, nb::ob
                 .c_str());
     if (!resource.is_none()) {
         if (!nb::isinstance<MemoryPool>(resource))
-            return with_resource(value, size, std::move(resource), std::move(stream));
-        if (value) return adopt(value, size, std::move(resource), std::move(stream));
+            return with_resource(type, value, size, std::move(resource), std::move(stream));
+        if (value) return adopt(type, value, size, std::move(resource), std::move(stream));
     }
-    Described found;
-    if (value) found = describe_address(value);
-    return make<Buffer>(Buffer{value,
-                               size,
-                               found.device,
-                               found.managed,
-                               false,
-                               {},
-                               std::move(owner),
-                               std::move(resource)});
+    nb::object made = buffer_around(type, value, size, std::move(owner));
+    payload<Buffer>(made.ptr())->resource = std::move(resource); // 0 bytes of a pool
+    return made;
 }
 
 nb::object buffer_resource(const Buffer& self) {

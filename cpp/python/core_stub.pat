@@ -4,6 +4,7 @@
 ^cudamod\._core\.__prefix__$:
     \from collections.abc import Callable, Mapping, Sequence
     \from typing import Any, Literal, NamedTuple, SupportsIndex, TypeVar
+    \from typing_extensions import Self
     \from cudamod.launch_attributes import AccessPolicyWindow, LaunchCompletionEvent, ProgrammaticEvent
 
     _Pool = TypeVar("_Pool", bound="MemoryPool")
@@ -18,6 +19,16 @@
     class MaxPotentialBlockSizeOccupancyResult(NamedTuple):
         min_grid_size: int
         max_block_size: int
+
+^cudamod\._core\.ImageInfo$:
+    class ImageInfo(NamedTuple):
+        kind: str
+        arch: str | None
+        kernels: tuple[str, ...] | None
+        relocatable: bool
+        compression: str | None
+        member: str | None
+        size: int
 
 ^cudamod\._core\.ParamInfo$:
     class ParamInfo(NamedTuple):

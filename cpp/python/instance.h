@@ -42,6 +42,29 @@ PyObject* make_in(PyTypeObject* type, Args&&... args) {
     return object.release().ptr();
 }
 
+/// The same for a class method, whose class anybody can replace by any object. Throws TypeError.
+template <class T, class... Args>
+nb::object make_as(nb::handle type, Args&&... args) {
+    auto* base = reinterpret_cast<PyTypeObject*>(nb::type<T>().ptr());
+    if (!PyType_Check(type.ptr()) ||
+        !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()), base)) {
+        PyErr_Format(PyExc_TypeError, "%s or a subclass is needed, not %s", base->tp_name,
+                     Py_TYPE(type.ptr())->tp_name);
+        throw nb::python_error();
+    }
+    return nb::steal(
+        make_in<T>(reinterpret_cast<PyTypeObject*>(type.ptr()), std::forward<Args>(args)...));
+}
+
+/// Adds a class method; `function` gets the class that it is called on, for `make_as`.
+template <class T, class Function, class... Extra>
+void def_class_method(nb::class_<T>& type, const char* name, Function&& function,
+                      const Extra&... extra) {
+    type.def_static(name, std::forward<Function>(function), extra...);
+    nb::object plain = type.attr(name);
+    type.attr(name) = nb::steal(PyClassMethod_New(plain.ptr()));
+}
+
 /// The C++ value inside an object that `make` made. It follows nanobind's header, which
 /// `prove_payload` makes sure of; nb::inst_ptr also knows values elsewhere, and costs a call.
 template <class T>

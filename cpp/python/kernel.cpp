@@ -54,9 +54,10 @@ std::uintptr_t raw(const Kernel& self) {
     return reinterpret_cast<std::uintptr_t>(self.shared->raw());
 }
 
-/// The parameters as the driver tells them in the current context.
+/// The parameters as the driver tells them in the current context, asked once.
 const launch::Layout& layout_of(const Kernel& self) {
     begin_public_call();
+    if (const launch::Layout* known = self.shared->known_layout()) return *known;
     CUcontext current = handles::current_context();
     if (!current)
         driver::raise(CUDA_ERROR_INVALID_CONTEXT, "cuKernelGetParamInfo",
@@ -132,7 +133,7 @@ std::uintptr_t handle_argument(nb::handle handle) {
     return value;
 }
 
-nb::object from_handle(nb::handle handle, nb::object object_code) {
+nb::object from_handle(nb::handle type, nb::handle handle, nb::object object_code) {
     begin_public_call();
     std::uintptr_t value = handle_argument(handle);
     handles::LibraryHandle library;
@@ -145,8 +146,24 @@ nb::object from_handle(nb::handle handle, nb::object object_code) {
                      "associated with this kernel.",
                      1) < 0)
         throw nb::python_error();
-    return make<Kernel>(std::make_shared<const launch::Kernel>(
-        std::move(kernel), launch::infer_types(box.name, nullptr)));
+    nb::object origin = nb::none();
+    if (library && box.library == library) origin = nb::getattr(object_code, "_image", nb::none());
+    return make_as<Kernel>(type, std::make_shared<const launch::Kernel>(
+                                     std::move(kernel), launch::infer_types(box.name, nullptr),
+                                     as_origin(std::move(origin))));
+}
+
+/// A kernel travels with the image that it was found in.
+nb::object reduce(const Kernel& self) {
+    nb::object origin = object_of(self.shared->origin());
+    if (origin.is_none()) {
+        PyErr_Format(PyExc_TypeError,
+                     "cannot pickle Kernel '%s': it came from a raw handle alone (from_handle also "
+                     "takes its ObjectCode)",
+                     self.shared->name().c_str());
+        throw nb::python_error();
+    }
+    return origin.attr("_reduce_kernel")(self.shared->name());
 }
 
 std::string repr(const Kernel& self) {
@@ -170,65 +187,80 @@ layout_for(const std::shared_ptr<const launch::Kernel>& kernel, nb::handle signa
 void bind_kernel(nb::module_& module) {
     parameter_info.define(module, "ParamInfo", "Where a parameter lies in the parameter block.",
                           {{"offset", "in bytes"}, {"size", "in bytes"}});
-    nb::class_<Kernel>(
-        module, "Kernel", nb::type_slots(slots), nb::is_weak_referenceable(),
-        "A kernel of an ObjectCode, which it keeps loaded. Shareable between threads.")
-        .def_static("from_handle", from_handle, nb::arg("handle").none(),
-                    nb::arg("mod") = nb::none(),
-                    nb::sig("def from_handle(handle: int, mod: object = None) -> Kernel"),
-                    "Wraps a CUkernel that somebody else loaded (`mod`, an ObjectCode, is kept "
-                    "loaded), or finds our\n"
-                    "own kernel and its library again. The value itself can't be checked.\n\n"
-                    "Raises TypeError for anything but an int, ValueError for 0, OverflowError "
-                    "beyond 64 bits.")
-        .def_prop_ro("handle", raw, "The CUkernel as an int.")
-        .def_prop_ro(
-            "name", [](const Kernel& self) { return self.shared->name(); }, "The (mangled) name.")
-        .def_prop_ro("attributes", attributes, nb::sig("def attributes(self) -> KernelAttributes"))
-        .def_prop_ro("occupancy", occupancy, nb::sig("def occupancy(self) -> KernelOccupancy"))
-        .def_prop_ro(
-            "num_arguments", [](const Kernel& self) { return layout_of(self).parameters.size(); },
-            "The number of parameters. Raises CUDAError when no context is current.")
-        .def_prop_ro("arguments_info", arguments_info,
-                     nb::sig("def arguments_info(self) -> list[ParamInfo]"),
-                     "Offset and size of each parameter within the parameter block, in bytes.")
-        .def_prop_ro(
-            "signature", [](const Kernel& self) { return signature_text(layout_of(self)); },
-            "The types of the parameters, as `bind` takes them; None when only their sizes are "
-            "known.")
-        .def("bind", bind, nb::arg("config").none(), nb::arg("stream").none(), nb::kw_only(),
-             nb::arg("signature") = nb::none(), nb::arg("gil") = nb::none(),
-             nb::arg("metadata") = nb::none(),
-             nb::sig("def bind(self, config: LaunchConfig, stream: object, *, signature: str | "
-                     "Sequence[Any] | None = None, gil: Literal['release', 'auto', 'hold'] | "
-                     "None = None, metadata: object = None) -> Launcher"),
-             "A callable that launches the kernel with its arguments.\n\n"
-             "`signature` gives the types of the parameters where image and name don't tell "
-             "them: a text such as\n"
-             "'f32, ptr, u64', or a sequence of such names, NumPy dtypes and ctypes types. "
-             "`gil='hold'` keeps the\n"
-             "interpreter lock during the driver call, 'auto' while that call can't wait for room "
-             "in "
-             "the stream's queue.\n"
-             "`stream` may be CURRENT. `metadata` is handed to launch hooks.\n\n"
-             "Raises ValueError for a signature that contradicts the kernel, for more dynamic "
-             "shared memory than\n"
-             "the device allows, and for a cooperative grid that can't run at once.")
-        .def("load", load, nb::arg("context") = nb::none(),
-             nb::sig("def load(self, context: Context | Stream | Device | int | None = None) "
-                     "-> None"),
-             "Makes the kernel resident in a context (the current one without any), so that no "
-             "launch has to load\n"
-             "it: a first launch inside a capture, or behind a kernel that does not end.")
-        .def(
-            "__eq__",
-            [](const Kernel& self, nb::handle other) {
-                const Kernel* o = instance<Kernel>(other.ptr());
-                return o && raw(*o) == raw(self);
-            },
-            nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
-        .def("__hash__", [](const Kernel& self) { return std::hash<std::uintptr_t>()(raw(self)); })
-        .def("__repr__", repr);
+    auto type =
+        nb::class_<Kernel>(
+            module, "Kernel", nb::type_slots(slots), nb::is_weak_referenceable(),
+            "A kernel of an ObjectCode, which it keeps loaded. Shareable between threads.")
+            .def_prop_ro("handle", raw, "The CUkernel as an int.")
+            .def_prop_ro(
+                "name", [](const Kernel& self) { return self.shared->name(); },
+                "The (mangled) name.")
+            .def_prop_ro("attributes", attributes,
+                         nb::sig("def attributes(self) -> KernelAttributes"))
+            .def_prop_ro("occupancy", occupancy, nb::sig("def occupancy(self) -> KernelOccupancy"))
+            .def_prop_ro(
+                "num_arguments",
+                [](const Kernel& self) { return layout_of(self).parameters.size(); },
+                "The number of parameters. Raises CUDAError when no context is current.")
+            .def_prop_ro("arguments_info", arguments_info,
+                         nb::sig("def arguments_info(self) -> list[ParamInfo]"),
+                         "Offset and size of each parameter within the parameter block, in bytes.")
+            .def_prop_ro(
+                "signature", [](const Kernel& self) { return signature_text(layout_of(self)); },
+                "The types of the parameters, as `bind` takes them; None when only their sizes are "
+                "known.")
+            .def("bind", bind, nb::arg("config").none(), nb::arg("stream").none(), nb::kw_only(),
+                 nb::arg("signature") = nb::none(), nb::arg("gil") = nb::none(),
+                 nb::arg("metadata") = nb::none(),
+                 nb::sig("def bind(self, config: LaunchConfig, stream: object, *, signature: str | "
+                         "Sequence[Any] | None = None, gil: Literal['release', 'auto', 'hold'] | "
+                         "None = None, metadata: object = None) -> Launcher"),
+                 "A callable that launches the kernel with its arguments.\n\n"
+                 "`signature` gives the types of the parameters where image and name don't tell "
+                 "them: a text such as\n"
+                 "'f32, ptr, u64', or a sequence of such names, NumPy dtypes and ctypes types. "
+                 "`gil='hold'` keeps the\n"
+                 "interpreter lock during the driver call, 'auto' while that call can't wait for "
+                 "room "
+                 "in "
+                 "the stream's queue.\n"
+                 "`stream` may be CURRENT. `metadata` is handed to launch hooks.\n\n"
+                 "Raises ValueError for a signature that contradicts the kernel, for more dynamic "
+                 "shared memory than\n"
+                 "the device allows, and for a cooperative grid that can't run at once.")
+            .def("load", load, nb::arg("context") = nb::none(),
+                 nb::sig("def load(self, context: Context | Stream | Device | int | None = None) "
+                         "-> None"),
+                 "Makes the kernel resident in a context (the current one without any), so that no "
+                 "launch has to load\n"
+                 "it: a first launch inside a capture, or behind a kernel that does not end.")
+            .def(
+                "__eq__",
+                [](const Kernel& self, nb::handle other) {
+                    const Kernel* o = instance<Kernel>(other.ptr());
+                    return o && raw(*o) == raw(self);
+                },
+                nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
+            .def("__hash__",
+                 [](const Kernel& self) { return std::hash<std::uintptr_t>()(raw(self)); })
+            .def("__reduce__", reduce, nb::sig("def __reduce__(self) -> tuple[Any, ...]"),
+                 "Travels as its image and its name; loads where it arrives.")
+            .def(
+                "__copy__", [](const Kernel& self) { return nb::find(self); },
+                nb::sig("def __copy__(self) -> Self"), "The kernel itself, which never changes.")
+            .def(
+                "__deepcopy__", [](const Kernel& self, nb::handle) { return nb::find(self); },
+                nb::arg("memo").none(), nb::sig("def __deepcopy__(self, memo: object, /) -> Self"))
+            .def("__repr__", repr);
+    def_class_method(
+        type, "from_handle", from_handle, nb::arg("cls"), nb::arg("handle").none(),
+        nb::arg("mod") = nb::none(),
+        nb::sig("def from_handle(cls, handle: int, mod: object = None) -> Self"),
+        "Wraps a CUkernel that somebody else loaded (`mod`, an ObjectCode, is kept loaded), or "
+        "finds our\n"
+        "own kernel and its library again. The value itself can't be checked.\n\n"
+        "Raises TypeError for anything but an int, ValueError for 0, OverflowError beyond 64 "
+        "bits.");
     prove_payload<Kernel>(nullptr);
 }
 

@@ -4,10 +4,13 @@
 
 #include "handles/context.h"
 #include "python/device.h"
+#include "python/gil_released.h"
+#include "python/integer_argument.h"
 #include "python/public_call.h"
 
 #include <nanobind/stl/string.h>
 
+#include <deque>
 #include <string>
 
 namespace cudamod::python {
@@ -55,6 +58,7 @@ constexpr Named kNamed[] = {
      false, "A CUclusterSchedulingPolicy."},
 };
 
+/// What the driver lets anybody set; never kept here, since others set it too.
 bool is_settable(CUfunction_attribute attribute) {
     switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
@@ -74,6 +78,44 @@ int device_of(const KernelAttributes& self) {
     if (self.device >= 0) return self.device;
     int current = handles::current_device();
     return current < 0 ? 0 : current;
+}
+
+/// The value to set: an int, or a bool for what is a truth value.
+int value_argument(nb::handle value, const Named& named) {
+    const std::string what = std::string("KernelAttributes.") + named.name;
+    if (!named.is_bool) return int_argument(value, what.c_str());
+    if (PyBool_Check(value.ptr())) return value.ptr() == Py_True;
+    PyErr_Format(PyExc_TypeError, "%s must be a bool, not %s", what.c_str(),
+                 Py_TYPE(value.ptr())->tp_name);
+    throw nb::python_error();
+}
+
+/// What the stub says of a setter; lives as long as the module.
+const char* setter_signature(const Named& named) {
+    static std::deque<std::string> signatures;
+    return signatures
+        .emplace_back(std::string("def ") + named.name +
+                      "(self, value: " + (named.is_bool ? "bool" : "int") + ", /) -> None")
+        .c_str();
+}
+
+template <class Get>
+void define(nb::class_<KernelAttributes>& type, const Named& named, Get&& get) {
+    if (!is_settable(named.id)) {
+        type.def_prop_ro(named.name, get, named.meaning);
+        return;
+    }
+    type.def_prop_rw(
+        named.name, get,
+        [&named](const KernelAttributes& self, nb::handle value) {
+            begin_public_call();
+            const int wanted = value_argument(value, named), device = device_of(self);
+            std::shared_ptr<const launch::Kernel> kernel = self.kernel;
+            GilReleased unlocked;
+            kernel->set_attribute(named.id, named.name, wanted, device);
+        },
+        nb::for_setter(nb::arg("value").none()), nb::for_setter(nb::sig(setter_signature(named))),
+        named.meaning);
 }
 
 constexpr const char* kOrigin = "Use Kernel.attributes.";
@@ -110,23 +152,19 @@ void bind_kernel_attributes(nb::module_& module) {
         module, "KernelAttributes", nb::type_slots(slots), nb::is_weak_referenceable(),
         "What the driver knows of a kernel on the current device, or on another: "
         "`attributes[device]`.\n"
-        "Every read raises CUDAError when the kernel can't be loaded there.");
+        "Every read raises CUDAError when the kernel can't be loaded there. What the driver lets "
+        "be "
+        "set can be\n"
+        "assigned, for that device; it is never kept here, since others set it too.");
     for (const Named& named : kNamed) {
-        CUfunction_attribute id = named.id;
         if (named.is_bool)
-            type.def_prop_ro(
-                named.name,
-                [id](const KernelAttributes& self) {
-                    return self.cache->read(*self.kernel, id, device_of(self)) != 0;
-                },
-                named.meaning);
+            define(type, named, [id = named.id](const KernelAttributes& self) {
+                return self.cache->read(*self.kernel, id, device_of(self)) != 0;
+            });
         else
-            type.def_prop_ro(
-                named.name,
-                [id](const KernelAttributes& self) {
-                    return self.cache->read(*self.kernel, id, device_of(self));
-                },
-                named.meaning);
+            define(type, named, [id = named.id](const KernelAttributes& self) {
+                return self.cache->read(*self.kernel, id, device_of(self));
+            });
     }
     type.def(
             "__getitem__",

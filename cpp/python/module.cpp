@@ -30,6 +30,7 @@ NB_MODULE(_core, module) {
     bind_plain_memory(module);
     bind_memory_owner(module);
     bind_buffer(module);
+    bind_image(module);
     bind_tensor_map(module);
     bind_launch_config(module);
     bind_kernel_attributes(module);

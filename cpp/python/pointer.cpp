@@ -101,6 +101,60 @@ bool pointer_elsewhere(PyObject* value, const DLDevice& device, std::uint64_t ad
     }
 }
 
+namespace {
+
+/// The tensor in a capsule that nobody has taken, or null.
+const DLTensor* tensor_in(PyObject* capsule) {
+    if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+        auto* managed = static_cast<DLManagedTensorVersioned*>(
+            PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+        return managed && managed->version.major == 1 ? &managed->dl_tensor : nullptr;
+    }
+    if (PyCapsule_IsValid(capsule, "dltensor")) {
+        auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+        return managed ? &managed->dl_tensor : nullptr;
+    }
+    return nullptr;
+}
+
+/// The stream that a consumer names: none for memory that isn't a device's, and no synchronisation
+/// for what is.
+nb::object consumer_stream(PyObject* value) {
+    nb::object device = nb::steal(PyObject_CallMethod(value, "__dlpack_device__", nullptr));
+    if (!device.is_valid()) return device;
+    nb::object kind = nb::steal(PySequence_GetItem(device.ptr(), 0));
+    if (!kind.is_valid()) return kind;
+    nb::object number = nb::steal(PyNumber_Index(kind.ptr()));
+    if (!number.is_valid()) return number;
+    const long long device_type = PyLong_AsLongLong(number.ptr());
+    if (device_type == -1 && PyErr_Occurred()) return {};
+    return device_type == kDLCUDA ? nb::object(nb::int_(-1)) : nb::none();
+}
+
+} // namespace
+
+bool pointer_from_dlpack_methods(PyObject* value, std::byte* cell, const ArgumentSite& site) {
+    nb::object stream = consumer_stream(value);
+    if (!stream.is_valid()) return not_described(value, site);
+    nb::object method = nb::steal(PyObject_GetAttrString(value, "__dlpack__"));
+    if (!method.is_valid()) return not_described(value, site);
+    nb::object none = nb::steal(PyTuple_New(0));
+    nb::object keywords = nb::steal(PyDict_New());
+    if (!none.is_valid() || !keywords.is_valid() ||
+        PyDict_SetItemString(keywords.ptr(), "stream", stream.ptr()) < 0)
+        return false;
+    nb::object capsule = nb::steal(PyObject_Call(method.ptr(), none.ptr(), keywords.ptr()));
+    // The capsule keeps what it describes; the caller's object does so afterwards.
+    const DLTensor* tensor = capsule.is_valid() ? tensor_in(capsule.ptr()) : nullptr;
+    if (!tensor) return not_described(value, site);
+    auto address = reinterpret_cast<std::uint64_t>(tensor->data);
+    if (address) address += tensor->byte_offset;
+    const DLDevice& device = tensor->device;
+    return device.device_type == kDLCUDA && device.device_id == site.device
+               ? store(address, cell)
+               : pointer_elsewhere(value, device, address, cell, site);
+}
+
 bool pointer_from_cuda_array(PyObject* value, std::byte* cell, const ArgumentSite& site) {
     PyObject* interface = PyObject_GetAttrString(value, "__cuda_array_interface__");
     if (!interface) return false;

@@ -115,10 +115,10 @@ int priority(const Stream& self) {
     return value;
 }
 
-nb::object from_handle(nb::handle handle) {
+nb::object from_handle(nb::handle type, nb::handle handle) {
     begin_public_call();
     std::uint64_t value = raw_argument(handle, "Stream.from_handle: handle");
-    return make<Stream>(handles::stream_from_raw(reinterpret_cast<CUstream>(value)));
+    return make_as<Stream>(type, handles::stream_from_raw(reinterpret_cast<CUstream>(value)));
 }
 
 /// The attribute of an object, or none when it has none; other errors of a property pass.
@@ -240,12 +240,6 @@ void bind_stream(nb::module_& module) {
     auto type =
         nb::class_<Stream>(module, "Stream", nb::type_slots(slots), nb::is_weak_referenceable(),
                            "A queue of work on a device. Shareable between threads.")
-            .def_static("from_handle", from_handle, nb::arg("handle").none(),
-                        nb::sig("def from_handle(handle: int) -> Stream"),
-                        "Wraps a CUstream that somebody else owns, or finds our own again. 0, 1 "
-                        "and 2 are the\n"
-                        "default streams of the current device.\n\n"
-                        "Raises TypeError for anything but an int, OverflowError beyond 64 bits.")
             .def(
                 "close",
                 [](Stream& self) {
@@ -294,6 +288,12 @@ void bind_stream(nb::module_& module) {
             .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> str"))
             .def("__hash__", [](const Stream& self) { return self.hash; })
             .def("__repr__", repr);
+    def_class_method(type, "from_handle", from_handle, nb::arg("cls"), nb::arg("handle").none(),
+                     nb::sig("def from_handle(cls, handle: int) -> Self"),
+                     "Wraps a CUstream that somebody else owns, or finds our own again. 0, 1 "
+                     "and 2 are the\n"
+                     "default streams of the current device.\n\n"
+                     "Raises TypeError for anything but an int, OverflowError beyond 64 bits.");
     Stream::python_type = reinterpret_cast<PyTypeObject*>(type.ptr());
     prove_payload<Stream>(handles::alias<handles::StreamBox>(
         std::make_shared<const handles::StreamBox>(nullptr, nullptr, 0, false, true)));

@@ -61,6 +61,34 @@ def fill(ordinal: int, size: int) -> float:
     return end - start
 
 
+def inspect(path: str) -> list[str]:
+    """Object code, its kernels and variables."""
+    code = cudamod.ObjectCode.from_fatbin(path, symbol_mapping={b"f": "g"}, optimization_level=3)
+    also = cudamod.ObjectCode.from_ptx(b"", name="n", cache_mode="ca", debug=None)
+    assert code != also
+    kernel: cudamod.Kernel = code.load().get_kernel(b"ns::axpy<float>")
+    kernel.attributes.max_dynamic_shared_size_bytes = 60_000
+    kernel.attributes[0].non_portable_cluster_size_allowed = True
+    registers: int = kernel.attributes.num_regs
+    variable: cudamod.Buffer = code.get_global("table")
+    module: int = code.get_module()
+    again: cudamod.Kernel = cudamod.Kernel.from_handle(kernel.handle, code)
+    print(registers, variable.size, module, again.arguments_info[0].offset)
+    names: list[str] = []
+    for image in code.images():
+        names += image.kernels or (image.kind, image.arch or "")
+    return names
+
+
+class MyStream(cudamod.Stream):
+    """A subclass keeps its class."""
+
+
+def mine(stream: cudamod.Stream) -> MyStream:
+    """A class method answers its class."""
+    return MyStream.from_handle(stream.handle)
+
+
 def compile_and_link(source: str) -> cudamod.Kernel:
     """Options as an object and as a dictionary."""
     options = cudamod.ProgramOptions(arch="sm_90", define_macro=[("N", "4"), "FAST"], ftz=True)

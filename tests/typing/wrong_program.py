@@ -16,6 +16,13 @@ driver.use(None)  # arg-type
 driver.version() + "x"  # operator
 cudamod.NoSuchName  # attr-defined
 cudamod.CUDAError.statuses  # attr-defined
+cudamod.ObjectCode.from_ptx(3)  # arg-type
+cudamod.ObjectCode.from_ptx(b"", debug=1)  # arg-type
+cudamod.ObjectCode.from_ptx(b"", cache_mode="l1")  # arg-type
+cudamod.ObjectCode.from_ptx(b"", nothing=1)  # call-arg
+kernel = cudamod.ObjectCode.from_ptx(b"").get_kernel("k")
+kernel.attributes.num_regs = 1  # misc
+kernel.attributes.max_dynamic_shared_size_bytes = "1"  # assignment
 cudamod.ProgramOptions(fast=True)  # call-arg
 cudamod.ProgramOptions(debug="yes")  # arg-type
 cudamod.Program("", "c++").compile(3)  # arg-type
