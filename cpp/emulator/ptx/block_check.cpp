@@ -43,10 +43,13 @@ std::uint32_t BlockCheck::Lane::thread() const {
 }
 
 BlockCheck::BlockCheck(Block& block, unsigned checks)
-    : block_(block), checks_(checks), order_(block.threads), bytes_(block.shared.size()) {}
+    : block_(block), checks_(checks), order_(block.threads) {
+    if (wants(kCheckUninitialized | kCheckRaces)) bytes_.resize(block.shared.size());
+}
 
 void BlockCheck::access(const Warp& warp, const Instruction& i, std::uint32_t mask) {
     const Code& code = warp.worker->grid.code;
+    if (bytes_.empty() && !wants(kCheckUninitialized)) return;
     if (!code.is_plain(i)) return;
     const Access& access = code.accesses[i.cache];
     if (access.where == Where::Local) return;
@@ -74,8 +77,8 @@ void BlockCheck::shared(const Lane& lane, const Access& access) {
     const std::uint64_t rank = lane.address >> kClusterRankShift;
     Block* block =
         rank == 0 ? &block_ : block_.cluster->at_rank(static_cast<std::uint32_t>(rank) - 1);
-    if (block == nullptr || block->check == nullptr || offset + lane.size > block->shared.size() ||
-        offset % lane.size != 0)
+    if (block == nullptr || block->check == nullptr || bytes_.empty() ||
+        offset + lane.size > block->shared.size() || offset % lane.size != 0)
         return;
     for (std::uint64_t at = offset; at < offset + lane.size; ++at) {
         Byte& byte = block->check->bytes_[at];
@@ -170,6 +173,7 @@ void BlockCheck::global(const Lane& lane) {
 }
 
 void BlockCheck::touch(std::uint64_t offset, std::uint32_t size) {
+    if (bytes_.empty()) return;
     for (std::uint64_t at = offset; at < offset + size; ++at)
         bytes_[at].written = true;
 }
