@@ -76,7 +76,7 @@ void opcodes_and_modifiers() {
                 "State space mismatch");
     instruction("cp.reduce.async.bulk.global.shared::cta.bulk_group.inc.f32 [%d0], [s], 16;",
                 "Illegal modifier combination");
-    instruction("atom.global.acquire.gpu.acq_rel.add.u32 %r0, [%d0], 1;", "Duplicate order");
+    instruction("atom.acquire.global.gpu.acq_rel.add.u32 %r0, [%d0], 1;", "Duplicate order");
     instruction("atom.shared.add.v2.f32 {%f0, %f1}, [s], {%f0, %f1};", "global memory");
     instruction("prefetch.global.L2 [nowhere];", "nowhere");
     instruction("add.u32.foo %r0, %r1, %r2;", ".foo");

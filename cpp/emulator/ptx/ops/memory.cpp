@@ -33,6 +33,11 @@ CUDAMOD_INLINE View view_of(const Warp& w, const Instruction& i) {
     return {window.begin, window.end, window.host};
 }
 
+/// What to add to a lane's base for the host address; it may lie far outside of the view.
+CUDAMOD_INLINE uint64_t origin_of(const View& view, const Instruction& i) {
+    return reinterpret_cast<uint64_t>(view.host) + static_cast<uint64_t>(i.immediate) - view.begin;
+}
+
 template <Where S>
 std::byte* locate(Warp& w, const Instruction& i, unsigned l, uint64_t address, uint32_t bytes,
                   bool write) {
@@ -128,12 +133,11 @@ void load(Warp& w, const Instruction& i, uint32_t mask) {
             }
             const View view = view_of<S>(w, i);
             if (all_inside<kBytes>(view, base, i.immediate)) {
-                const std::byte* origin =
-                    view.host + (static_cast<uint64_t>(i.immediate) - view.begin);
+                const uint64_t origin = origin_of(view, i);
                 uint64_t addresses[kLanes]; // the destination may be the address register
                 std::memcpy(addresses, base, sizeof addresses);
                 for (unsigned l = 0; l < kLanes; ++l)
-                    values.set(l, origin + addresses[l]);
+                    values.set(l, reinterpret_cast<const std::byte*>(origin + addresses[l]));
                 return;
             }
         }
@@ -164,9 +168,9 @@ void store(Warp& w, const Instruction& i, uint32_t mask) {
                 return;
             }
             if (all_inside<kBytes>(view, base, i.immediate)) {
-                std::byte* origin = view.host + (static_cast<uint64_t>(i.immediate) - view.begin);
+                const uint64_t origin = origin_of(view, i);
                 for (unsigned l = 0; l < kLanes; ++l)
-                    values.get(l, origin + base[l]);
+                    values.get(l, reinterpret_cast<std::byte*>(origin + base[l]));
                 return;
             }
         }
