@@ -27,6 +27,8 @@ cudamod() { "$python" -c 'import sys; from cudamod.command import main; sys.exit
 
 status=0
 cudamod demo 2>&1 | tee "$out/demo.txt" || status=1
-PYTHONPATH=$site:bench "$python" bench/compare.py 2>&1 | tee "$out/compare.md" || status=1
+"$python" -m pytest bench --driver=hardware -q -o cache_dir="$PWD/build/card-cache" --benchmark-json="$out/bench.json" 2>&1 |
+    tee "$out/bench.txt" || status=1
+"$python" bench/report.py "$out/bench.json" "$out" || status=1
 "$python" -m pytest tests --driver=hardware -q -o cache_dir="$PWD/build/card-cache" 2>&1 | tee "$out/tests.txt" || status=1
 exit $status

@@ -43,6 +43,8 @@ GOALS = {
     "launcher, 8 args, auto": 910,
     "launcher, 16 args, auto": 1410,
     "launch(), 4 args": 1400,
+    "prepared, 4 args, release": 750,
+    "prepared, 4 args, hold": 300,
 }
 
 

@@ -6,7 +6,7 @@ floats are what our own users pass; the NumPy scalars are what cuda.core's must.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import exchange
@@ -25,6 +25,8 @@ GIL_MANNERS = ("release", "hold", "auto")
 
 NAMES = (
     *(f"launcher, {n} args, {gil}" for n in ARGUMENT_COUNTS for gil in GIL_MANNERS),
+    "prepared, 4 args, release",
+    "prepared, 4 args, hold",
     "launch(), 4 args",
     "launcher, 4 args, NumPy scalars",
     "launch(), 4 args, NumPy scalars",
@@ -41,9 +43,9 @@ NAMES = (
 )
 
 
-def empty_kernel(count: int) -> bytes:
-    """PTX of the kernel ``empty``, which takes ``count`` parameters and returns."""
-    parameters = ", ".join(f".param .{_TYPES[i % 4]} p{i}" for i in range(count))
+def empty_kernel(count: int, types: Sequence[str] = _TYPES) -> bytes:
+    """PTX of the kernel ``empty``, which takes ``count`` parameters (types in turn) and returns."""
+    parameters = ", ".join(f".param .{types[i % len(types)]} p{i}" for i in range(count))
     text = (
         ".version 7.0\n.target sm_52\n.address_size 64\n"
         f".visible .entry empty({parameters})\n{{\n    ret;\n}}\n"
@@ -88,6 +90,13 @@ class Bench:
         self.codes = {n: cudamod.ObjectCode.from_ptx(empty_kernel(n)) for n in ARGUMENT_COUNTS}
         self.kernels = {n: code.get_kernel("empty") for n, code in self.codes.items()}
 
+    def kernel(self, count: int) -> cudamod.Kernel:
+        """The empty kernel of so many parameters."""
+        if count not in self.kernels:
+            self.codes[count] = cudamod.ObjectCode.from_ptx(empty_kernel(count))
+            self.kernels[count] = self.codes[count].get_kernel("empty")
+        return self.kernels[count]
+
     def arguments(self, count: int) -> tuple[object, ...]:
         """Our own kinds: Buffers, an int, a float."""
         return tuple((self.buffer, self.buffer, 100, 1.5)[i % 4] for i in range(count))
@@ -112,6 +121,9 @@ class Bench:
                 launcher = self.kernels[count].bind(self.config, self.stream, gil=gil)
                 yield f"launcher, {count} args, {gil}", loop_over(launcher, *self.arguments(count))
         four = self.kernels[4]
+        for gil in ("release", "hold"):
+            prepared = four.bind(self.config, self.stream, gil=gil).prepare(*self.arguments(4))
+            yield f"prepared, 4 args, {gil}", loop_over(prepared)
         plain = (self.stream, self.config, four, *self.arguments(4))
         yield "launch(), 4 args", loop_over(cudamod.launch, *plain)
         numpy = self.numpy_arguments(4)

@@ -7,8 +7,11 @@ What has to be known before the driver starts is chosen by environment variables
 ``CUDAMOD_EMULATOR_DEVICES`` (``sm_90,sm_80``), ``CUDAMOD_EMULATOR_MEMORY`` (bytes per device, with
 K, M or G), ``CUDAMOD_EMULATOR_DRIVER_VERSION`` (13000), ``CUDAMOD_EMULATOR_MANNER`` (``strict`` or
 ``faithful``), ``CUDAMOD_EMULATOR_NULL_LAUNCH=1``, ``CUDAMOD_EMULATOR_SEED``,
-``CUDAMOD_EMULATOR_THREADS``, ``CUDAMOD_EMULATOR_FAIL`` (``cuMemAlloc:2:2``: the second call answers
-2), ``CUDAMOD_EMULATOR_JOURNAL`` (1, or a file for the calls at exit),
+``CUDAMOD_EMULATOR_THREADS``, ``CUDAMOD_EMULATOR_QUEUE_DEPTH`` (1024),
+``CUDAMOD_EMULATOR_LAUNCH_SECONDS`` (a kernel that runs longer ends with a fault),
+``CUDAMOD_EMULATOR_INTERRUPT=0`` (Ctrl-C ends no kernel),
+``CUDAMOD_EMULATOR_FAIL`` (``cuMemAlloc:2:2``: the second call answers 2),
+``CUDAMOD_EMULATOR_JOURNAL`` (1, or a file for the calls at exit),
 ``CUDAMOD_EMULATOR_CHECKS`` (as :func:`checks`, with commas), ``CUDAMOD_EMULATOR_LEAKS=1`` and
 ``CUDAMOD_EMULATOR_QUIET=1``.
 
@@ -310,8 +313,14 @@ def inject(call: str, nth: int = 1, status: int = 999) -> None:
     """Make the ``nth`` call of ``call`` from now on answer ``status`` without running.
 
     ``call`` is a driver function's name without version suffix (``"cuMemAlloc"``), or ``"*"`` for
-    any call. Raises ValueError for an empty name, ``nth`` below 1 or a ``status`` that is no error.
+    any call. Raises ValueError for an empty name, ``nth`` below 1 or a ``status`` that is no error,
+    TypeError where ``call`` is no string or ``nth`` or ``status`` no integer.
     """
+    if not isinstance(call, str):
+        raise TypeError(f"call must be the name of a driver function, not {call!r}")
+    for name, value in (("nth", nth), ("status", status)):
+        if not isinstance(value, int):
+            raise TypeError(f"{name} must be an integer, not {value!r}")
     if not _control().cudamodEmulatorInject(call.encode(), max(nth, 0), status):
         raise ValueError(f"cannot inject {call!r}, nth={nth}, status={status}")
 

@@ -116,3 +116,25 @@ def read(buffer: Buffer, stream: Stream) -> bytes:
     buffer.copy_to(data, stream=stream)
     stream.sync()
     return bytes(data)
+
+
+def stepping(name: str = "step") -> bytes:
+    """A kernel ``(out, factor, addend)``: ``*out = *out * factor + addend``, in 32 bits.
+
+    Calls of it don't commute, so that a result tells their order.
+    """
+    text = f"""{HEADER}
+.visible .entry {name}(.param .u64 out, .param .u32 factor, .param .u32 addend)
+{{
+    .reg .b64 %out;
+    .reg .b32 %factor, %addend, %value;
+    ld.param.u64 %out, [out];
+    ld.param.u32 %factor, [factor];
+    ld.param.u32 %addend, [addend];
+    ld.global.u32 %value, [%out];
+    mad.lo.u32 %value, %value, %factor, %addend;
+    st.global.u32 [%out], %value;
+    ret;
+}}
+"""
+    return text.encode()

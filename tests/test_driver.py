@@ -116,6 +116,14 @@ def test_unusable_driver_counts_as_none(
     assert str(path) in printed
 
 
+@pytest.mark.emulated
+def test_the_reason_is_that_of_the_failed_attempt(run_python: RunPython) -> None:
+    """A second attempt would succeed, and its success would hide why the first one failed."""
+    code = NOT_FOUND.replace("driver.cuDeviceGetCount()", "cudamod.Device(0)")
+    printed = run_python(code, CUDAMOD_DRIVER="emulated", CUDAMOD_EMULATOR_FAIL="cuInit:1:2")
+    assert "cuInit answered 2 (CUDA_ERROR_OUT_OF_MEMORY)" in printed
+
+
 def test_file_that_is_no_library(run_python: RunPython, tmp_path: Path) -> None:
     path = tmp_path / "libcuda.so.1"
     path.write_text("hello\n" * 100)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from ptx import empty
 
 import cudamod
 from cudamod import Device, EventOptions, LaunchConfig, Stream, StreamOptions
@@ -20,12 +21,14 @@ MADE_ELSEWHERE = [
     cudamod.Buffer,
     cudamod.Context,
     cudamod.Event,
+    cudamod.Graph,
     cudamod.Kernel,
     cudamod.KernelAttributes,
     cudamod.KernelOccupancy,
     cudamod.Launcher,
     cudamod.MemoryPoolAttributes,
     cudamod.ObjectCode,
+    cudamod.Prepared,
     cudamod.Stream,
     cudamod.TensorMap,
 ]
@@ -37,7 +40,7 @@ RESOURCES = [
     cudamod.ManagedMemoryResource,
     cudamod.PinnedMemoryResource,
 ]
-NATIVE += [Device, LaunchConfig, *RESOURCES]
+NATIVE += [Device, LaunchConfig, cudamod.LaunchSequence, *RESOURCES]
 OPTIONS = [
     EventOptions,
     StreamOptions,
@@ -50,6 +53,7 @@ OPTIONS = [
 MADE_BY_CALL = [
     Device,
     LaunchConfig,
+    cudamod.LaunchSequence,
     cudamod.AccessPolicyWindow,
     cudamod.LaunchCompletionEvent,
     cudamod.MemoryResource,
@@ -143,6 +147,17 @@ def test_what_compiles_is_not_pickled() -> None:
 
 Makers = dict[str, Callable[[Device], Any]]
 
+
+def _captured(stream: Stream) -> cudamod.Graph:
+    stream.begin_capture()
+    return stream.end_capture()
+
+
+def _prepared(stream: Stream) -> cudamod.Prepared:
+    kernel = cudamod.ObjectCode.from_ptx(empty("nothing")).get_kernel("nothing")
+    return kernel.bind(LaunchConfig(grid=1, block=1), stream).prepare()
+
+
 CANNOT_TRAVEL: Makers = {
     "Stream": Device.create_stream,
     "default stream": lambda device: device.default_stream,
@@ -150,6 +165,9 @@ CANNOT_TRAVEL: Makers = {
     "Buffer": lambda device: device.allocate(8),
     "Context": lambda device: device.context,
     "DeviceProperties": lambda device: device.properties,
+    "Graph": lambda device: _captured(device.create_stream()),
+    "Prepared": lambda device: _prepared(device.create_stream()),
+    "LaunchSequence": lambda device: cudamod.LaunchSequence([_prepared(device.create_stream())]),
     "DeviceMemoryResource": lambda device: device.memory_resource,
     "MemoryPoolAttributes": lambda device: device.memory_resource.attributes,
     "LegacyPinnedMemoryResource": lambda device: cudamod.LegacyPinnedMemoryResource(),

@@ -11,6 +11,7 @@ namespace cudamod::driver {
 namespace {
 
 thread_local constinit Missing last_missing{};
+thread_local std::exception_ptr last_unopened;
 
 const char* header_name(CUresult status) {
     switch (status) {
@@ -89,7 +90,11 @@ std::string status_name(CUresult status) {
 }
 
 void raise(CUresult status, const char* call, std::string subject, std::string compiler_log) {
-    if (status == CUDA_ERROR_NOT_INITIALIZED && !opened()) open();
+    if (status == CUDA_ERROR_NOT_INITIALIZED && !opened()) {
+        if (const auto reason = std::exchange(last_unopened, nullptr))
+            std::rethrow_exception(reason);
+        open();
+    }
     throw DriverError(status, call, std::move(subject), std::move(compiler_log));
 }
 
@@ -99,6 +104,10 @@ void note_missing(const Missing& missing) noexcept {
 
 void raise_too_old(std::string what, int needed) {
     throw DriverError(std::move(what), needed, version());
+}
+
+void note_unopened(std::exception_ptr reason) noexcept {
+    last_unopened = std::move(reason);
 }
 
 void raise_missing(const Missing& missing) {

@@ -84,6 +84,10 @@ void note_missing(const Missing& missing) noexcept;
 /// Throws the error of something else that the driver is too old for: "launch attribute 'x'".
 [[noreturn]] void raise_too_old(std::string what, int needed);
 
+/// Notes for raise() why a table slot answers CUDA_ERROR_NOT_INITIALIZED on this thread: no driver
+/// could be opened. Another attempt may end differently.
+void note_unopened(std::exception_ptr reason) noexcept;
+
 /// Throws the error of a function that the driver lacks.
 [[noreturn]] void raise_missing(const Missing& missing);
 

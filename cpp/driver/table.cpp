@@ -16,7 +16,8 @@ CUresult resolve(std::size_t slot, void** place, void** entry) noexcept {
     try {
         driver = &open();
     } catch (...) {
-        return CUDA_ERROR_NOT_INITIALIZED; // raise() asks open() for the reason again
+        note_unopened(std::current_exception());
+        return CUDA_ERROR_NOT_INITIALIZED;
     }
     *entry = find_entry(*driver, slot);
     if (*entry == nullptr) {

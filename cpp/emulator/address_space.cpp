@@ -1,6 +1,7 @@
 #include "emulator/address_space.h"
 
 #include "emulator/device.h"
+#include "emulator/event.h"
 #include "emulator/settings.h"
 #include "emulator/shared_area.h"
 
@@ -79,6 +80,10 @@ struct AddressSpace::Range {
     }
 };
 
+bool Allocation::live() const {
+    return uses > 0 && (!begun || begun->reached());
+}
+
 Allocation::~Allocation() {
     if (!area && (kind == MemoryKind::pinned || kind == MemoryKind::managed))
         munmap(host, align_up(bytes, kPage));
@@ -119,7 +124,8 @@ void AddressSpace::insert(const std::shared_ptr<Allocation>& allocation) {
 }
 
 std::shared_ptr<Allocation> AddressSpace::allocate_device(Device& device, std::size_t bytes,
-                                                          std::size_t alignment) {
+                                                          std::size_t alignment,
+                                                          std::shared_ptr<Mark> begun) {
     std::unique_lock lock(mutex_);
     if (bytes > device.total_bytes - device.used_bytes) return nullptr;
     Range& range = range_of(device);
@@ -131,6 +137,7 @@ std::shared_ptr<Allocation> AddressSpace::allocate_device(Device& device, std::s
     allocation->bytes = bytes;
     allocation->host = range.alias + (*address - range.begin);
     allocation->device = &device;
+    allocation->begun = std::move(begun);
     insert(allocation);
     device.used_bytes += bytes;
     range.next = allocation->end();
@@ -139,7 +146,8 @@ std::shared_ptr<Allocation> AddressSpace::allocate_device(Device& device, std::s
     return allocation;
 }
 
-std::shared_ptr<Allocation> AddressSpace::allocate_host(std::size_t bytes, MemoryKind kind) {
+std::shared_ptr<Allocation> AddressSpace::allocate_host(std::size_t bytes, MemoryKind kind,
+                                                        std::shared_ptr<Mark> begun) {
     void* memory = mmap(nullptr, align_up(bytes, kPage), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return nullptr;
@@ -148,6 +156,7 @@ std::shared_ptr<Allocation> AddressSpace::allocate_host(std::size_t bytes, Memor
     allocation->bytes = bytes;
     allocation->host = static_cast<std::byte*>(memory);
     allocation->kind = kind;
+    allocation->begun = std::move(begun);
     std::memset(memory, kPoison, std::min(bytes, settings().poison_bytes));
     std::unique_lock lock(mutex_);
     insert(allocation);
@@ -194,6 +203,11 @@ std::shared_ptr<Allocation> AddressSpace::register_host(void* memory, std::size_
 }
 
 std::shared_ptr<Allocation> AddressSpace::find(std::uint64_t address) const {
+    auto allocation = find_reserved(address);
+    return allocation && allocation->uses > 0 ? allocation : nullptr;
+}
+
+std::shared_ptr<Allocation> AddressSpace::find_reserved(std::uint64_t address) const {
     std::shared_lock lock(mutex_);
     const auto next = live_.upper_bound(address);
     if (next == live_.begin()) return nullptr;
@@ -208,18 +222,40 @@ std::shared_ptr<Allocation> AddressSpace::find(std::uint64_t address, std::size_
 
 void AddressSpace::release(const std::shared_ptr<Allocation>& allocation) {
     std::unique_lock lock(mutex_);
-    if (!live_.erase(allocation->begin)) return;
-    freed_.push_back({allocation->begin, allocation->end()});
-    if (freed_.size() > kKeptFreed) freed_.pop_front();
-    if (allocation->area) {
-        if (allocation->imported) return;
+    if (allocation->uses > 0) --allocation->uses;
+    if (allocation->of_graph || !live_.erase(allocation->begin)) return;
+    // Memory that processes share is its area's, and gives its pages back at once.
+    const bool device = allocation->kind == MemoryKind::device && !allocation->area;
+    freed_.push_back({allocation->begin, allocation->end(), device ? allocation->device : nullptr});
+    if (allocation->area && !allocation->imported) {
         if (allocation->device) allocation->device->used_bytes -= allocation->bytes;
         allocation->area->give_back(allocation->begin - allocation->area->begin());
-        return;
     }
-    if (allocation->kind != MemoryKind::device) return;
-    allocation->device->used_bytes -= allocation->bytes;
-    range_of(*allocation->device).discard(allocation->begin, allocation->end());
+    if (device) {
+        allocation->device->used_bytes -= allocation->bytes;
+        poisoned_bytes_ += allocation->bytes;
+        if (poisoned_bytes_ <= settings().poison_bytes)
+            std::memset(allocation->host, kPoison, allocation->bytes);
+    }
+    while (freed_.size() > kKeptFreed || poisoned_bytes_ > settings().poison_bytes)
+        forget_oldest_freed();
+}
+
+/// Gives the pages of the memory that was freed first back to the system, those it shared with
+/// other freed memory among them.
+void AddressSpace::forget_oldest_freed() {
+    const Freed freed = freed_.front();
+    freed_.pop_front();
+    if (!freed.device) return;
+    poisoned_bytes_ -= freed.end - freed.begin;
+    const Range& range = range_of(*freed.device);
+    std::uint64_t from = std::max(range.begin, freed.begin / kPage * kPage),
+                  to = std::min<std::uint64_t>(range.end, align_up(freed.end, kPage));
+    // Its addresses may be in use again, and its neighbours are.
+    const auto next = live_.lower_bound(freed.begin);
+    if (next != live_.end()) to = std::min(to, next->first);
+    if (next != live_.begin()) from = std::max(from, std::prev(next)->second->end());
+    if (from < to) range.discard(from, to);
 }
 
 bool AddressSpace::reserved(std::uint64_t address) const {
@@ -261,12 +297,13 @@ std::string AddressSpace::explain(std::uint64_t address) const {
         const Allocation& before = *std::prev(next)->second;
         if (address < before.end() + (1 << 20)) {
             std::snprintf(
-                text, sizeof text, "0x%llx lies %llu bytes %s memory of %zu bytes at 0x%llx",
+                text, sizeof text, "0x%llx lies %llu bytes %s memory of %zu bytes at 0x%llx%s",
                 static_cast<unsigned long long>(address),
                 static_cast<unsigned long long>(address < before.end() ? address - before.begin
                                                                        : address - before.end()),
                 address < before.end() ? "into" : "past the end of", before.bytes,
-                static_cast<unsigned long long>(before.begin));
+                static_cast<unsigned long long>(before.begin),
+                before.uses ? "" : ", which is a graph's and not allocated now");
             return text;
         }
     }

@@ -2,6 +2,7 @@
 
 #include "emulator/written_map.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -16,6 +17,7 @@ namespace cudamod::emulator {
 
 struct Context;
 struct Device;
+class Mark;
 struct Pool;
 class SharedArea;
 
@@ -34,16 +36,24 @@ struct Allocation {
     Device* device = nullptr;
     std::shared_ptr<Context> context; ///< null for pool memory
     std::shared_ptr<Pool> pool;
-    std::shared_ptr<SharedArea> area;    ///< memory that processes share
-    bool imported = false;               ///< another process's, in `area`
-    unsigned flags = 0;                  ///< of cuMemHostAlloc or cuMemHostRegister
-    std::string variable;                ///< name, when this is a variable of a module
+    std::shared_ptr<SharedArea> area;  ///< memory that processes share
+    bool imported = false;             ///< another process's, in `area`
+    unsigned flags = 0;                ///< of cuMemHostAlloc or cuMemHostRegister
+    std::string variable;              ///< name, when this is a variable of a module
+    std::atomic<bool> of_graph{false}; ///< of an allocation node, whose addresses stay reserved
+    std::atomic<int> uses{1}; ///< of a node's memory: launches that hold it; 0: not allocated now
+
+    std::shared_ptr<Mark> begun;         ///< reached when a stream-ordered allocation takes effect
+    bool freeing = false;                ///< a stream is to free it; under the driver's lock
     std::unique_ptr<WrittenMap> written; ///< null: nobody watches
 
     Allocation() = default;
     ~Allocation();
     Allocation(const Allocation&) = delete;
     Allocation& operator=(const Allocation&) = delete;
+
+    /// Whether work may touch it now: allocated, in the order of its stream, and not freed.
+    bool live() const;
 
     std::uint64_t end() const { return begin + bytes; }
     std::byte* at(std::uint64_t address) const { return host + (address - begin); }
@@ -56,10 +66,12 @@ class AddressSpace {
     /// Device memory of uninitialised content; null when the device's memory is exhausted. `used`
     /// and `total` are the device's.
     std::shared_ptr<Allocation> allocate_device(Device& device, std::size_t bytes,
-                                                std::size_t alignment = 512);
+                                                std::size_t alignment = 512,
+                                                std::shared_ptr<Mark> begun = nullptr);
 
     /// Host memory that kernels can reach; null when there is none.
-    std::shared_ptr<Allocation> allocate_host(std::size_t bytes, MemoryKind kind);
+    std::shared_ptr<Allocation> allocate_host(std::size_t bytes, MemoryKind kind,
+                                              std::shared_ptr<Mark> begun = nullptr);
 
     /// Memory of an area that processes share, at an offset of it: taken from the device's where
     /// there is one, or `imported`. Null when the device's memory is exhausted.
@@ -75,7 +87,12 @@ class AddressSpace {
     /// The live allocation that holds [address, address + bytes), or null.
     std::shared_ptr<Allocation> find(std::uint64_t address, std::size_t bytes) const;
 
-    /// Ends the allocation: its addresses are dead from here on and come back late.
+    /// The same, also of graph memory that is not allocated now.
+    std::shared_ptr<Allocation> find_reserved(std::uint64_t address) const;
+
+    /// Ends the allocation: its addresses are dead from here on and come back late. What still
+    /// reads the memory finds poison, until CUDAMOD_EMULATOR_POISON more bytes were freed. Of graph
+    /// memory, one use of it.
     void release(const std::shared_ptr<Allocation>& allocation);
 
     /// Whether the address lies where device memory is reserved, live or not.
@@ -90,18 +107,21 @@ class AddressSpace {
     struct Range;
     struct Freed {
         std::uint64_t begin, end;
+        Device* device; ///< null for host memory
     };
 
     bool is_device_address(std::uint64_t address) const;
     Range& range_of(Device& device);
     std::optional<std::uint64_t> find_gap(Range& range, std::size_t bytes, std::size_t alignment);
     void insert(const std::shared_ptr<Allocation>& allocation);
+    void forget_oldest_freed();
 
     mutable std::shared_mutex mutex_;
     std::map<std::uint64_t, std::shared_ptr<Allocation>> live_; ///< by begin
     std::map<int, std::shared_ptr<Range>> ranges_;              ///< by device ordinal
     std::map<std::uint64_t, std::weak_ptr<SharedArea>> areas_;  ///< of devices' memory, by begin
-    std::deque<Freed> freed_; ///< the latest, to explain a use after free
+    std::deque<Freed> freed_;        ///< the latest, to explain a use after free; poisoned
+    std::size_t poisoned_bytes_ = 0; ///< of freed_
     std::uint64_t next_id_ = 1;
 };
 

@@ -1,8 +1,10 @@
 #include "emulator/call.h"
 
+#include "emulator/capture.h"
 #include "emulator/injection.h"
 #include "emulator/journal.h"
 #include "emulator/logs.h"
+#include "emulator/user_object.h"
 
 #include <new>
 
@@ -19,7 +21,11 @@ CUresult admit(const CallTraits& traits, unsigned now) {
             return CUDA_ERROR_NOT_PERMITTED;
         }
     }
-    return now & kInjection ? injection::take(traits.name) : CUDA_SUCCESS;
+    if (now & kInjection) {
+        const CUresult injected = injection::take(traits.name);
+        if (injected != CUDA_SUCCESS) return injected;
+    }
+    return now & kCaptures ? admit_in_captures(traits.name) : CUDA_SUCCESS;
 }
 
 CUresult run_body(const CallTraits& traits, Body body) {
@@ -48,6 +54,8 @@ CUresult run_call(const CallTraits& traits, Body body, const Argument* arguments
     } catch (...) {
         status = CUDA_ERROR_UNKNOWN;
     }
+    if (attention.load(std::memory_order_relaxed) & kUserObjects) [[unlikely]]
+        end_user_objects();
     if (status != CUDA_SUCCESS && status != CUDA_ERROR_NOT_READY)
         logs::deliver(traits.name, status);
     if (now & kJournal) [[unlikely]]

@@ -1,8 +1,10 @@
 #include "emulator/context.h"
 
 #include "emulator/call.h"
+#include "emulator/capture.h"
 #include "emulator/device.h"
 #include "emulator/objects.h"
+#include "emulator/scheduler.h"
 #include "emulator/stream.h"
 #include "emulator/teardown.h"
 
@@ -74,7 +76,7 @@ void require_healthy(const Context& context) {
     if (!context.active)
         fail(CUDA_ERROR_CONTEXT_IS_DESTROYED,
              "The context was destroyed or its primary context released");
-    if (context.fault.noticed) {
+    if (context.fault.status != CUDA_SUCCESS) {
         fail(context.fault.status, "The context is unusable since: %s",
              context.fault.message.c_str());
     }
@@ -87,13 +89,8 @@ std::shared_ptr<Context> current_context() {
     return context;
 }
 
-void notice_fault(Context& context) {
-    if (context.fault.status != CUDA_SUCCESS) context.fault.noticed = true;
-    require_healthy(context);
-}
-
 void record_fault(Context& context, CUresult status, std::string message) {
-    if (context.fault.status == CUDA_SUCCESS) context.fault = {status, false, std::move(message)};
+    if (context.fault.status == CUDA_SUCCESS) context.fault = {status, std::move(message)};
     context.faulted = true;
 }
 
@@ -111,8 +108,7 @@ std::shared_ptr<Context> find_context(CUcontext handle) {
 }
 
 void drain(const std::shared_ptr<Context>& context) {
-    for (const auto& stream : streams_of(context))
-        stream->wait();
+    scheduler().wait_for(*context);
 }
 
 } // namespace cudamod::emulator
@@ -148,10 +144,11 @@ std::shared_ptr<Context> given_or_current(CUcontext handle) {
 void synchronize(CUcontext handle) {
     std::unique_lock lock(driver_mutex());
     const auto context = given_or_current(handle);
+    require_not_capturing(*context);
     lock.unlock();
     drain(context);
     lock.lock();
-    notice_fault(*context);
+    require_healthy(*context);
 }
 
 } // namespace
@@ -196,11 +193,12 @@ CUDAMOD_API cuCtxDestroy_v2(CUcontext handle) {
             auto context = find_context(handle);
             if (context->primary)
                 fail(CUDA_ERROR_INVALID_CONTEXT, "A primary context is released, not destroyed");
+            if (!context->active)
+                fail(CUDA_ERROR_INVALID_CONTEXT, "The context is destroyed already");
+            context->active = false; // other threads enqueue nothing more
             lock.unlock();
             drain(context);
             lock.lock();
-            if (!context->active)
-                fail(CUDA_ERROR_INVALID_CONTEXT, "The context is destroyed already");
             tear_down(*context);
             objects().contexts.erase(handle);
             auto& stack = context_stack();

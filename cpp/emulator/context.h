@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <set>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -21,11 +20,9 @@ struct Stream;
 
 constexpr unsigned kLimits = 10;
 
-/// A device fault: the context answers `status` from every later call. It is noticed where the host
-/// waits for the device.
+/// A device fault: the context answers `status` from every call after it happened.
 struct StickyFault {
     CUresult status = CUDA_SUCCESS;
-    bool noticed = false; ///< a synchronising call has reported it
     std::string message;
 };
 
@@ -41,8 +38,6 @@ struct Context {
     StickyFault fault;
     std::atomic<bool> faulted{
         false}; ///< the same without the lock: no stream of the context runs anything more
-    std::shared_mutex
-        legacy_gate; ///< a task of the legacy stream excludes those of blocking streams
     std::array<std::size_t, kLimits> limits{}; ///< by CUlimit
     std::set<unsigned long long>
         peers; ///< ids of the contexts whose memory kernels here may access
@@ -65,11 +60,8 @@ std::shared_ptr<Context> try_current_context();
 /// the fault that sticks to it.
 std::shared_ptr<Context> current_context();
 
-/// Fails with the fault that sticks to the context, if one was noticed.
+/// Fails with the fault that sticks to the context, if there is one.
 void require_healthy(const Context& context);
-
-/// For calls that wait for the device: a fault that nobody noticed is noticed here.
-void notice_fault(Context& context);
 
 /// Keeps the first fault of a context.
 void record_fault(Context& context, CUresult status, std::string message);
@@ -83,7 +75,8 @@ std::shared_ptr<Context> find_context(CUcontext handle);
 /// Number of this thread: never reused within the process.
 std::uint64_t thread_number();
 
-/// Waits until no stream of the context runs anything. Takes the driver's lock itself.
+/// Waits for all that the context's streams have to do now, the destroyed ones among them. The
+/// caller does not hold the driver's lock.
 void drain(const std::shared_ptr<Context>& context);
 
 } // namespace cudamod::emulator

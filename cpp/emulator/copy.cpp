@@ -1,8 +1,8 @@
 #include "emulator/call.h"
+#include "emulator/capture.h"
 #include "emulator/memory.h"
 #include "emulator/stream.h"
-
-#include <cstring>
+#include "emulator/transfer.h"
 
 using namespace cudamod::emulator;
 
@@ -30,25 +30,25 @@ struct Copy {
     std::size_t bytes;
 };
 
-std::shared_ptr<Stream> enqueue(const Copy& copy, CUstream handle) {
+void enqueue(const Copy& copy, CUstream handle, HostOrder order = HostOrder::asynchronous) {
     std::unique_lock lock(driver_mutex());
-    auto stream = find_stream(handle);
-    if (!copy.bytes) return stream;
-    const Span to = span_of(copy.to_side, copy.to, copy.bytes, "destination");
-    const Span from = span_of(copy.from_side, copy.from, copy.bytes, "source");
+    const auto stream = find_stream(handle);
+    if (!copy.bytes) return;
+    if (captures(*stream)) {
+        capture_into(*stream,
+                     copy_operation(linear_copy(copy.to, copy.from, copy.bytes), stream->context));
+        return;
+    }
+    Transfer transfer;
+    transfer.to = {span_of(copy.to_side, copy.to, copy.bytes, "destination"), copy.bytes};
+    transfer.from = {span_of(copy.from_side, copy.from, copy.bytes, "source"), copy.bytes};
+    transfer.width = copy.bytes;
     lock.unlock();
-    stream->enqueue([to, from, bytes = copy.bytes] {
-        std::memmove(to.host, from.host, bytes);
-        note_copied(to.allocation.get(), to.host, from.allocation.get(), from.host, bytes);
-    });
-    return stream;
+    enqueue(std::move(transfer), stream, order);
 }
 
 void copy_now(const Copy& copy) {
-    const auto stream = enqueue(copy, nullptr);
-    stream->wait();
-    std::lock_guard lock(driver_mutex());
-    notice_fault(*stream->context);
+    enqueue(copy, nullptr, HostOrder::synchronous);
 }
 
 } // namespace

@@ -1,21 +1,15 @@
 #include "emulator/call.h"
+#include "emulator/capture.h"
 #include "emulator/memory.h"
 #include "emulator/stream.h"
-
-#include <cstring>
+#include "emulator/transfer.h"
 
 using namespace cudamod::emulator;
 
 namespace {
 
-/// One side of a rectangle: its first byte and the distance of its rows.
-struct Rows {
-    Span span;
-    std::size_t pitch;
-};
-
-Rows rows_of(CUmemorytype type, CUdeviceptr device, const void* host, std::size_t pitch,
-             std::size_t x, std::size_t y, const CUDA_MEMCPY2D& copy, const char* what) {
+Transfer::Side rows_of(CUmemorytype type, CUdeviceptr device, const void* host, std::size_t pitch,
+                       std::size_t x, std::size_t y, const CUDA_MEMCPY2D& copy, const char* what) {
     if (!pitch) pitch = copy.WidthInBytes + x;
     if (pitch < copy.WidthInBytes + x) {
         fail(CUDA_ERROR_INVALID_VALUE, "The %s pitch %zu is less than %zu bytes", what, pitch,
@@ -35,33 +29,50 @@ Rows rows_of(CUmemorytype type, CUdeviceptr device, const void* host, std::size_
     }
 }
 
-std::shared_ptr<Stream> enqueue(const CUDA_MEMCPY2D* copy, CUstream handle) {
+CUDA_MEMCPY3D as_3d(const CUDA_MEMCPY2D& copy) {
+    CUDA_MEMCPY3D box{};
+    box.srcXInBytes = copy.srcXInBytes;
+    box.srcY = copy.srcY;
+    box.srcMemoryType = copy.srcMemoryType;
+    box.srcHost = copy.srcHost;
+    box.srcDevice = copy.srcDevice;
+    box.srcArray = copy.srcArray;
+    box.srcPitch = copy.srcPitch;
+    box.dstXInBytes = copy.dstXInBytes;
+    box.dstY = copy.dstY;
+    box.dstMemoryType = copy.dstMemoryType;
+    box.dstHost = copy.dstHost;
+    box.dstDevice = copy.dstDevice;
+    box.dstArray = copy.dstArray;
+    box.dstPitch = copy.dstPitch;
+    box.WidthInBytes = copy.WidthInBytes;
+    box.Height = copy.Height;
+    box.Depth = 1;
+    return box;
+}
+
+void enqueue(const CUDA_MEMCPY2D* copy, CUstream handle, HostOrder order) {
     require_pointer(copy, "the parameters");
     std::unique_lock lock(driver_mutex());
-    auto stream = find_stream(handle);
-    if (!copy->WidthInBytes || !copy->Height) return stream;
-    const Rows to = rows_of(copy->dstMemoryType, copy->dstDevice, copy->dstHost, copy->dstPitch,
-                            copy->dstXInBytes, copy->dstY, *copy, "destination");
-    const Rows from = rows_of(copy->srcMemoryType, copy->srcDevice, copy->srcHost, copy->srcPitch,
-                              copy->srcXInBytes, copy->srcY, *copy, "source");
+    const auto stream = find_stream(handle);
+    if (!copy->WidthInBytes || !copy->Height) return;
+    if (captures(*stream)) {
+        capture_into(*stream, copy_operation(as_3d(*copy), stream->context));
+        return;
+    }
+    Transfer transfer;
+    transfer.to = rows_of(copy->dstMemoryType, copy->dstDevice, copy->dstHost, copy->dstPitch,
+                          copy->dstXInBytes, copy->dstY, *copy, "destination");
+    transfer.from = rows_of(copy->srcMemoryType, copy->srcDevice, copy->srcHost, copy->srcPitch,
+                            copy->srcXInBytes, copy->srcY, *copy, "source");
+    transfer.width = copy->WidthInBytes;
+    transfer.height = copy->Height;
     lock.unlock();
-    stream->enqueue([to, from, width = copy->WidthInBytes, height = copy->Height] {
-        for (std::size_t row = 0; row < height; ++row) {
-            std::byte* const target = to.span.host + row * to.pitch;
-            const std::byte* const source = from.span.host + row * from.pitch;
-            std::memmove(target, source, width);
-            note_copied(to.span.allocation.get(), target, from.span.allocation.get(), source,
-                        width);
-        }
-    });
-    return stream;
+    enqueue(std::move(transfer), stream, order);
 }
 
 void copy_now(const CUDA_MEMCPY2D* copy) {
-    const auto stream = enqueue(copy, nullptr);
-    stream->wait();
-    std::lock_guard lock(driver_mutex());
-    notice_fault(*stream->context);
+    enqueue(copy, nullptr, HostOrder::synchronous);
 }
 
 } // namespace
@@ -75,5 +86,6 @@ CUDAMOD_API cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* copy) {
 }
 
 CUDAMOD_API cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream) {
-    return unlocked_call("cuMemcpy2DAsync", [&] { enqueue(copy, stream); }, copy, stream);
+    return unlocked_call(
+        "cuMemcpy2DAsync", [&] { enqueue(copy, stream, HostOrder::asynchronous); }, copy, stream);
 }

@@ -1,32 +1,28 @@
 #include "emulator/event.h"
 
 #include "emulator/call.h"
+#include "emulator/capture.h"
 #include "emulator/context.h"
 #include "emulator/objects.h"
+#include "emulator/scheduler.h"
 #include "emulator/stream.h"
 
 namespace cudamod::emulator {
 
-void Mark::reach() {
-    std::lock_guard lock(mutex_);
+void Mark::set_origin(const std::shared_ptr<Stream>& stream, std::uint64_t number) {
+    stream_ = stream;
+    number_ = number;
+}
+
+void Mark::set() {
     time_ = std::chrono::steady_clock::now();
-    reached_ = true;
-    changed_.notify_all();
+    reached_.store(true, std::memory_order_release);
 }
 
-void Mark::wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return reached_; });
-}
-
-bool Mark::reached() {
-    std::lock_guard lock(mutex_);
-    return reached_;
-}
-
-std::chrono::steady_clock::time_point Mark::time() {
-    std::lock_guard lock(mutex_);
-    return time_;
+void reach_in(const std::shared_ptr<Stream>& stream, const std::shared_ptr<Mark>& mark) {
+    Work work;
+    work.mark = mark;
+    stream->push(std::move(work));
 }
 
 std::shared_ptr<Event> find_event(CUevent handle) {
@@ -48,18 +44,18 @@ namespace {
 constexpr unsigned kEventFlags =
     CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
 
-void record(CUevent event_handle, CUstream stream_handle) {
+void record(CUevent event_handle, CUstream stream_handle, bool external = false) {
     std::unique_lock lock(driver_mutex());
     const auto event = find_event(event_handle);
     const auto stream = find_stream(stream_handle);
     if (event->context != stream->context) {
         fail(CUDA_ERROR_INVALID_HANDLE, "The event and the stream belong to different contexts");
     }
+    if (capture_record(*stream, event, external)) return;
     const auto mark = event->mark = std::make_shared<Mark>();
+    reach_in(stream, mark);
     lock.unlock();
-    stream->enqueue([mark] { mark->reach(); });
-    // A faulted context runs nothing, and nobody may wait for ever.
-    if (!mark->reached()) mark->reach();
+    stream->make_room();
 }
 
 std::shared_ptr<Context> context_or_current(CUcontext handle) {
@@ -111,7 +107,7 @@ CUDAMOD_API cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int 
             if (flags & ~static_cast<unsigned>(CU_EVENT_RECORD_EXTERNAL)) {
                 fail(CUDA_ERROR_INVALID_VALUE, "Record flags 0x%x are unknown", flags);
             }
-            record(event, stream);
+            record(event, stream, flags & CU_EVENT_RECORD_EXTERNAL);
         },
         event, stream, flags);
 }
@@ -121,8 +117,12 @@ CUDAMOD_API cuEventQuery(CUevent handle) {
         "cuEventQuery",
         [&] {
             const auto event = find_event(handle);
-            if (event->mark && !event->mark->reached()) return CUDA_ERROR_NOT_READY;
-            notice_fault(*event->context);
+            require_not_captured(*event);
+            if (event->mark && !event->mark->reached()) {
+                scheduler().nudge();
+                return CUDA_ERROR_NOT_READY;
+            }
+            require_healthy(*event->context);
             return CUDA_SUCCESS;
         },
         handle);
@@ -134,12 +134,13 @@ CUDAMOD_API cuEventSynchronize(CUevent handle) {
         [&] {
             std::unique_lock lock(driver_mutex());
             const auto event = find_event(handle);
+            require_not_captured(*event);
             if (const auto mark = event->mark) {
                 lock.unlock();
-                mark->wait();
+                scheduler().wait(*mark);
                 lock.lock();
             }
-            notice_fault(*event->context);
+            require_healthy(*event->context);
         },
         handle);
 }
@@ -154,6 +155,8 @@ CUDAMOD_API cuEventElapsedTime_v2(float* milliseconds, CUevent start_handle, CUe
                 fail(CUDA_ERROR_INVALID_HANDLE, "The %s event was created with timing disabled",
                      start->timing() ? "end" : "start");
             }
+            require_not_captured(*start);
+            require_not_captured(*end);
             if (!start->mark || !end->mark) {
                 fail(CUDA_ERROR_INVALID_HANDLE, "The %s event was never recorded",
                      start->mark ? "end" : "start");
@@ -179,7 +182,9 @@ CUDAMOD_API cuStreamWaitEvent(CUstream stream_handle, CUevent event_handle, unsi
             }
             std::unique_lock lock(driver_mutex());
             const auto stream = find_stream(stream_handle);
-            const auto mark = find_event(event_handle)->mark;
+            const auto event = find_event(event_handle);
+            if (capture_wait(stream, event, flags & CU_EVENT_WAIT_EXTERNAL)) return;
+            const auto mark = event->mark;
             lock.unlock();
             stream->await(mark);
         },
@@ -195,10 +200,12 @@ CUDAMOD_API cuCtxRecordEvent(CUcontext context_handle, CUevent event_handle) {
             const auto event = find_event(event_handle);
             if (event->context != context)
                 fail(CUDA_ERROR_INVALID_HANDLE, "The event belongs to another context");
-            const auto mark = event->mark = std::make_shared<Mark>();
-            lock.unlock();
-            drain(context);
-            mark->reach();
+            require_not_capturing(*context);
+            event->captured.reset();
+            Work work;
+            work.mark = event->mark = std::make_shared<Mark>();
+            work.after = scheduler().pending(*context);
+            make_hidden_stream(context)->push(std::move(work));
         },
         context_handle, event_handle);
 }
@@ -209,7 +216,10 @@ CUDAMOD_API cuCtxWaitEvent(CUcontext context_handle, CUevent event_handle) {
         [&] {
             std::unique_lock lock(driver_mutex());
             const auto context = context_or_current(context_handle);
-            const auto mark = find_event(event_handle)->mark;
+            const auto event = find_event(event_handle);
+            require_not_capturing(*context);
+            require_not_captured(*event);
+            const auto mark = event->mark;
             lock.unlock();
             for (const auto& stream : streams_of(context))
                 stream->await(mark);

@@ -1,6 +1,8 @@
 #include "emulator/call.h"
+#include "emulator/capture.h"
 #include "emulator/memory.h"
 #include "emulator/stream.h"
+#include "emulator/transfer.h"
 
 #include <cstring>
 
@@ -25,6 +27,11 @@ void enqueue(CUdeviceptr address, std::size_t pitch, Element value, std::size_t 
         fail(CUDA_ERROR_INVALID_VALUE, "Address 0x%llx or pitch %zu is no multiple of %zu", address,
              pitch, sizeof value);
     }
+    if (captures(*stream)) {
+        capture_into(*stream, fill_operation({address, pitch, value, sizeof value, width, height},
+                                             stream->context));
+        return;
+    }
     const std::size_t row = width * sizeof value;
     if (width > SIZE_MAX / sizeof value || (height > 1 && pitch < row)) {
         fail(CUDA_ERROR_INVALID_VALUE, "Rows of %zu elements do not fit a pitch of %zu bytes",
@@ -32,17 +39,23 @@ void enqueue(CUdeviceptr address, std::size_t pitch, Element value, std::size_t 
     }
     const Span span = device_span(address, (height - 1) * pitch + row);
     lock.unlock();
-    stream->enqueue([=] {
+    stream->enqueue([=, context = stream->context] {
+        if (!require_live(span, *context, "A fill")) return;
         for (std::size_t y = 0; y < height; ++y) {
             fill_row(span.host + y * pitch, value, width);
             note_written(span.allocation.get(), span.host + y * pitch, row);
         }
     });
+    if (span.allocation->kind == MemoryKind::device) return;
+    stream->wait();
+    lock.lock();
+    require_healthy(*stream->context);
 }
 
 } // namespace
 
-// The driver fills asynchronously to the host even in the calls without a stream.
+// Fills are asynchronous to the host even in the calls without a stream, those of memory that the
+// host can see excepted.
 #define CUDAMOD_FILL(bits, element)                                                                \
     CUDAMOD_API cuMemsetD##bits##_v2(CUdeviceptr address, element value, size_t count) {           \
         return unlocked_call(                                                                      \

@@ -68,11 +68,11 @@ CUDAMOD_API cuMemFreeHost(void* host) {
             std::unique_lock lock(driver_mutex());
             const auto context = current_context();
             if (!host) return;
-            const auto allocation = find_host(host, MemoryKind::pinned, CUDA_ERROR_INVALID_VALUE);
+            find_host(host, MemoryKind::pinned, CUDA_ERROR_INVALID_VALUE);
             lock.unlock();
             drain(context);
             lock.lock();
-            address_space().release(allocation);
+            address_space().release(find_host(host, MemoryKind::pinned, CUDA_ERROR_INVALID_VALUE));
         },
         host);
 }
@@ -99,11 +99,16 @@ CUDAMOD_API cuMemHostRegister_v2(void* host, size_t bytes, unsigned int flags) {
 }
 
 CUDAMOD_API cuMemHostUnregister(void* host) {
-    return locked_call(
+    return unlocked_call(
         "cuMemHostUnregister",
         [&] {
-            address_space().release(
-                find_host(host, MemoryKind::registered, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED));
+            constexpr CUresult kOtherwise = CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+            std::unique_lock lock(driver_mutex());
+            const auto context = find_host(host, MemoryKind::registered, kOtherwise)->context;
+            lock.unlock();
+            drain(context);
+            lock.lock();
+            address_space().release(find_host(host, MemoryKind::registered, kOtherwise));
         },
         host);
 }

@@ -16,7 +16,7 @@ bool KernelMemory::reachable(const Allocation& allocation) const {
 
 ptx::Window KernelMemory::find(std::uint64_t address, std::size_t size) {
     auto allocation = address_space().find(address, size);
-    if (!allocation || !reachable(*allocation)) return {};
+    if (!allocation || !allocation->live() || !reachable(*allocation)) return {};
     const ptx::Window window{allocation->begin, allocation->end(), allocation->host,
                              !allocation->read_only,
                              allocation->written ? allocation->written->data() : nullptr};
@@ -35,6 +35,8 @@ std::string KernelMemory::explain(std::uint64_t address) {
                    : "the memory belongs to device " + std::to_string(allocation->device->ordinal) +
                          ", to which the kernel's device has no peer access";
     }
+    if (allocation && !allocation->live())
+        return "the memory is allocated in a stream that has not come so far";
     return address_space().explain(address);
 }
 

@@ -2,17 +2,20 @@
 
 #include "emulator/address_space.h"
 #include "emulator/call.h"
+#include "emulator/capture.h"
 #include "emulator/context.h"
 #include "emulator/device.h"
 #include "emulator/event.h"
 #include "emulator/findings.h"
 #include "emulator/kernel_memory.h"
+#include "emulator/launch_watch.h"
 #include "emulator/library.h"
 #include "emulator/null_launch.h"
 #include "emulator/objects.h"
 #include "emulator/recorder.h"
 #include "emulator/settings.h"
 #include "emulator/stream.h"
+#include "emulator/workers.h"
 
 #include <cstdio>
 #include <cstring>
@@ -137,6 +140,9 @@ void execute(const ValidLaunch& launch) {
     work.threads = settings().threads;
     work.checks = findings::checks();
     work.found = findings::hear;
+    work.start_thread = [](std::function<void()> job) { workers().start(std::move(job)); };
+    LaunchWatch watch;
+    work.watch = [&watch] { return watch.reason_to_end(); };
     KernelMemory memory(function.module->context);
     const auto fault = ptx::execute(work, memory, [](std::string_view text) {
         std::fwrite(text.data(), 1, text.size(), stdout);
@@ -155,10 +161,9 @@ std::shared_ptr<Mark> mark_event(CUevent handle) {
 
 } // namespace
 
-ValidLaunch validate(const LaunchRequest& request) {
+ValidLaunch validate_in(const LaunchRequest& request, const std::shared_ptr<Context>& context) {
     ValidLaunch launch;
-    launch.stream = stream_of(request);
-    launch.function = function_for(request.function, launch.stream->context);
+    launch.function = function_for(request.function, context);
     const KernelView& view = launch.function->view;
     validate_shape(request, view, launch);
     launch.parameters = pack_parameters(request, *view.kernel);
@@ -171,9 +176,24 @@ ValidLaunch validate(const LaunchRequest& request) {
     return launch;
 }
 
+ValidLaunch validate(const LaunchRequest& request) {
+    auto stream = stream_of(request);
+    ValidLaunch launch = validate_in(request, stream->context);
+    launch.stream = std::move(stream);
+    return launch;
+}
+
+void push(ValidLaunch launch) {
+    const auto stream = launch.stream;
+    Work work;
+    work.task = [launch = std::move(launch)] { execute(launch); };
+    stream->push(std::move(work));
+}
+
 void run(ValidLaunch launch) {
     const auto stream = launch.stream;
-    stream->enqueue([launch = std::move(launch)] { execute(launch); });
+    push(std::move(launch));
+    stream->make_room();
 }
 
 } // namespace cudamod::emulator
@@ -189,14 +209,17 @@ void launch(const LaunchRequest& request) {
     }
     std::unique_lock lock(driver_mutex());
     ValidLaunch valid = validate(request);
+    if (capture_launch(valid, request)) return;
     const auto programmatic = mark_event(valid.programmatic_event),
                completed = mark_event(valid.completion_event);
-    lock.unlock();
+    const auto stream = valid.stream;
     if (attention.load(std::memory_order_relaxed) & kRecorder)
         recorder::write(valid, request.stream);
-    run(std::move(valid));
-    if (programmatic) programmatic->reach();
-    if (completed) completed->reach();
+    push(std::move(valid));
+    if (programmatic) reach_in(stream, programmatic);
+    if (completed) reach_in(stream, completed);
+    lock.unlock();
+    stream->make_room();
 }
 
 std::string shape_text(const LaunchRequest& request) {

@@ -12,6 +12,7 @@
 
 namespace cudamod::emulator {
 
+struct Context;
 struct Stream;
 
 /// A launch as its caller asked for it.
@@ -42,8 +43,14 @@ struct ValidLaunch {
 /// the card's statuses. Fills what does not concern the stream or the parameters.
 void validate_shape(const LaunchRequest& request, const KernelView& view, ValidLaunch& launch);
 
+/// Validates all of a request but its stream, for a context to run in, under the driver's lock.
+ValidLaunch validate_in(const LaunchRequest& request, const std::shared_ptr<Context>& context);
+
 /// Validates the whole request under the driver's lock.
 ValidLaunch validate(const LaunchRequest& request);
+
+/// Appends a valid launch to its stream; as Stream::push().
+void push(ValidLaunch launch);
 
 /// Enqueues a valid launch. The caller does not hold the driver's lock.
 void run(ValidLaunch launch);

@@ -4,6 +4,8 @@
 #include "emulator/context.h"
 #include "emulator/device.h"
 #include "emulator/event.h"
+#include "emulator/graph.h"
+#include "emulator/graph_exec.h"
 #include "emulator/kernel.h"
 #include "emulator/library.h"
 #include "emulator/link.h"
@@ -22,13 +24,15 @@ namespace cudamod::emulator {
 std::vector<std::pair<std::string, std::size_t>> live_counts() {
     std::lock_guard lock(driver_mutex());
     const Objects& all = objects();
-    std::size_t primaries = 0, modules = 0, pools = 0, device_memory = 0, host_memory = 0;
+    std::size_t graphs = 0, primaries = 0, modules = 0, pools = 0, device_memory = 0,
+                host_memory = 0;
     for (const auto& device : devices())
         primaries += device->primary->retained > 0;
+    all.graphs.visit([&](const auto& graph) { graphs += !graph->child; });
     all.modules.visit([&](const auto& module) { modules += !module->of_library; });
     all.pools.visit([&](const auto& pool) { pools += !pool->is_default; });
     for (const auto& allocation : address_space().live()) {
-        if (!allocation->variable.empty()) continue;
+        if (!allocation->variable.empty() || !allocation->uses) continue;
         (allocation->kind == MemoryKind::device ? device_memory : host_memory) += 1;
     }
     return {{"primary_context", primaries},
@@ -43,7 +47,9 @@ std::vector<std::pair<std::string, std::size_t>> live_counts() {
             {"device_memory", device_memory},
             {"host_memory", host_memory},
             {"user_object", all.user_objects.live()},
-            {"link", all.links.live()}};
+            {"link", all.links.live()},
+            {"graph", graphs},
+            {"graph_exec", all.graph_execs.live()}};
 }
 
 void report_leaks() {
@@ -56,7 +62,7 @@ void report_leaks() {
     if (text.empty()) return;
     std::fprintf(stderr, "cudamod: emulated driver: still alive at exit: %s\n", text.c_str());
     for (const auto& allocation : address_space().live()) {
-        if (!allocation->variable.empty()) continue;
+        if (!allocation->variable.empty() || !allocation->uses) continue;
         std::fprintf(stderr, "cudamod: emulated driver:   %zu bytes at 0x%llx (allocation %llu)\n",
                      allocation->bytes, static_cast<unsigned long long>(allocation->begin),
                      static_cast<unsigned long long>(allocation->id));

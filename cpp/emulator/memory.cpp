@@ -27,6 +27,9 @@ std::shared_ptr<Allocation> find_allocation(CUdeviceptr address) {
         fail(CUDA_ERROR_INVALID_VALUE, "No allocation begins at this address: %s",
              address_space().explain(address).c_str());
     }
+    if (allocation->freeing)
+        fail(CUDA_ERROR_INVALID_VALUE, "The memory at 0x%llx was freed in a stream already",
+             address);
     return allocation;
 }
 
@@ -116,7 +119,10 @@ CUDAMOD_API cuMemFree_v2(CUdeviceptr address) {
             lock.unlock();
             drain(allocation->context ? allocation->context : context);
             lock.lock();
-            notice_fault(*context);
+            require_healthy(*context);
+            if (find_allocation(address) != allocation)
+                fail(CUDA_ERROR_INVALID_VALUE, "Another thread freed the memory at 0x%llx",
+                     address);
             if (allocation->pool)
                 release_to_pool(allocation);
             else

@@ -15,6 +15,9 @@ struct Function;
 struct Module;
 struct UserObject;
 struct Link;
+struct Graph;
+struct GraphNode;
+struct GraphExec;
 
 /// The live objects of the whole driver. Guarded by the driver's lock.
 struct Objects {
@@ -28,6 +31,9 @@ struct Objects {
     HandleTable<CUmodule, Module> modules{7};
     HandleTable<CUuserObject, UserObject> user_objects{8};
     HandleTable<CUlinkState, Link> links{12};
+    HandleTable<CUgraph, Graph> graphs{13};
+    HandleTable<CUgraphNode, GraphNode> graph_nodes{14};
+    HandleTable<CUgraphExec, GraphExec> graph_execs{15};
 };
 
 Objects& objects();

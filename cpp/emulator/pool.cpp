@@ -1,8 +1,10 @@
 #include "emulator/pool.h"
 
 #include "emulator/call.h"
+#include "emulator/capture.h"
 #include "emulator/context.h"
 #include "emulator/device.h"
+#include "emulator/event.h"
 #include "emulator/memory.h"
 #include "emulator/objects.h"
 #include "emulator/shared_area.h"
@@ -75,7 +77,8 @@ using namespace cudamod::emulator;
 
 namespace {
 
-std::shared_ptr<Allocation> allocation_in(const Pool& pool, std::size_t bytes) {
+std::shared_ptr<Allocation> allocation_in(const Pool& pool, std::size_t bytes,
+                                          const std::shared_ptr<Mark>& begun) {
     if (pool.area) {
         const auto offset = pool.area->take(bytes);
         if (!offset) return nullptr;
@@ -84,32 +87,44 @@ std::shared_ptr<Allocation> allocation_in(const Pool& pool, std::size_t bytes) {
         return shared;
     }
     if (pool.device) {
-        auto made = address_space().allocate_device(*pool.device, bytes);
+        auto made = address_space().allocate_device(*pool.device, bytes, 512, begun);
         if (made) made->written = WrittenMap::make(bytes);
         return made;
     }
-    return address_space().allocate_host(bytes,
-                                         pool.managed() ? MemoryKind::managed : MemoryKind::pinned);
+    return address_space().allocate_host(
+        bytes, pool.managed() ? MemoryKind::managed : MemoryKind::pinned, begun);
 }
 
-void allocate_from(const std::shared_ptr<Pool>& pool, Device& device, CUdeviceptr* address,
-                   std::size_t bytes) {
+/// The memory's address is known at once; work may touch it once the stream gets here.
+CUdeviceptr allocate_from(const std::shared_ptr<Pool>& pool, Stream& stream, std::size_t bytes) {
     if (pool->destroyed) fail(CUDA_ERROR_INVALID_VALUE, "The memory pool is destroyed");
     require_own(*pool, "allocates there");
-    if (!bytes) {
-        *address = 0;
-        return;
-    }
+    if (!bytes) return 0;
     if (pool->max_bytes && pool->used + bytes > round_to_step(pool->max_bytes)) {
         fail(CUDA_ERROR_OUT_OF_MEMORY, "%zu bytes asked from a pool of at most %llu", bytes,
              static_cast<unsigned long long>(round_to_step(pool->max_bytes)));
     }
-    auto allocation = allocation_in(*pool, bytes);
+    Work work;
+    work.mark = std::make_shared<Mark>();
+    auto allocation = allocation_in(*pool, bytes, work.mark);
     if (!allocation) fail(CUDA_ERROR_OUT_OF_MEMORY, "%zu bytes asked, which there are not", bytes);
     allocation->pool = pool;
-    if (!allocation->device && pool->managed()) allocation->device = &device;
+    if (!allocation->device && pool->managed()) allocation->device = stream.context->device;
     pool->add(bytes);
-    *address = allocation->begin;
+    stream.push(std::move(work));
+    return allocation->begin;
+}
+
+bool capture_allocation(Stream& stream, const Pool& pool, CUdeviceptr* address, std::size_t bytes) {
+    if (!captures(stream)) return false;
+    Device& device = pool.device ? *pool.device : *stream.context->device;
+    CUDA_MEM_ALLOC_NODE_PARAMS_v1 parameters{};
+    parameters.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    parameters.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, device.ordinal};
+    parameters.bytesize = bytes;
+    auto operation = allocate_operation(parameters);
+    *address = operation.parameters.dptr;
+    return capture_into(stream, std::move(operation));
 }
 
 std::uint64_t* counter(Pool& pool, CUmemPool_attribute attribute) {
@@ -292,27 +307,47 @@ CUDAMOD_API cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle,
         flags, handle, location);
 }
 
-CUDAMOD_API cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
-    return locked_call(
-        "cuMemAllocAsync",
-        [&] {
-            require_pointer(address, "the address");
-            Device& device = *find_stream(stream)->context->device;
-            allocate_from(device.current_pool, device, address, bytes);
-        },
-        address, bytes, stream);
+namespace {
+
+/// Null: the current pool of the stream's device.
+void allocate_async(CUdeviceptr* address, std::size_t bytes, CUmemoryPool handle,
+                    CUstream stream_handle) {
+    require_pointer(address, "the address");
+    std::unique_lock lock(driver_mutex());
+    const auto stream = find_stream(stream_handle);
+    const auto pool = handle ? find_pool(handle) : stream->context->device->current_pool;
+    if (capture_allocation(*stream, *pool, address, bytes)) return;
+    try {
+        *address = allocate_from(pool, *stream, bytes);
+    } catch (const Failure& failure) {
+        // What is still to be freed may be enough.
+        if (failure.status != CUDA_ERROR_OUT_OF_MEMORY || stream->idle()) throw;
+        lock.unlock();
+        stream->wait();
+        lock.lock();
+        *address = allocate_from(pool, *stream, bytes);
+    }
+    lock.unlock();
+    stream->make_room();
 }
 
-CUDAMOD_API cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool handle,
+} // namespace
+
+CUDAMOD_API cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
+    return unlocked_call(
+        "cuMemAllocAsync", [&] { allocate_async(address, bytes, nullptr, stream); }, address, bytes,
+        stream);
+}
+
+CUDAMOD_API cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool pool,
                                     CUstream stream) {
-    return locked_call(
+    return unlocked_call(
         "cuMemAllocFromPoolAsync",
         [&] {
-            require_pointer(address, "the address");
-            Device& device = *find_stream(stream)->context->device;
-            allocate_from(find_pool(handle), device, address, bytes);
+            if (!pool) fail(CUDA_ERROR_INVALID_VALUE, "The memory pool must not be NULL");
+            allocate_async(address, bytes, pool, stream);
         },
-        address, bytes, handle, stream);
+        address, bytes, pool, stream);
 }
 
 CUDAMOD_API cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
@@ -322,19 +357,29 @@ CUDAMOD_API cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
             std::unique_lock lock(driver_mutex());
             const auto stream = find_stream(handle);
             if (!address) return;
+            if (captures(*stream)) {
+                capture_into(*stream, free_operation(address));
+                return;
+            }
             const auto allocation = find_allocation(address);
             if (allocation->kind != MemoryKind::device && !allocation->pool) {
                 fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is not memory of a pool or of cuMemAlloc",
                      address);
             }
-            lock.unlock();
-            stream->enqueue([allocation] {
+            allocation->freeing = true;
+            Work work;
+            work.after_fault = true;
+            work.task = [allocation] {
                 std::lock_guard lock(driver_mutex());
+                allocation->freeing = false;
                 if (allocation->pool)
                     release_to_pool(allocation);
                 else
                     address_space().release(allocation);
-            });
+            };
+            stream->push(std::move(work));
+            lock.unlock();
+            stream->make_room();
         },
         address, handle);
 }

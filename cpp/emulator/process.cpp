@@ -4,7 +4,9 @@
 #include "emulator/device.h"
 #include "emulator/journal.h"
 #include "emulator/leaks.h"
+#include "emulator/scheduler.h"
 #include "emulator/settings.h"
+#include "emulator/workers.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -21,9 +23,23 @@ namespace {
 
 std::atomic<bool> forked{false};
 
+// Workers hold these for moments only; held over the fork, the child finds them free.
+void before_fork() {
+    driver_mutex().lock();
+    scheduler().lock_for_fork();
+    workers().lock_for_fork();
+}
+
+void after_fork() {
+    workers().unlock_after_fork();
+    scheduler().unlock_after_fork();
+    driver_mutex().unlock();
+}
+
 // The child shares no device with its parent, and the lock may have been held by a thread that it
 // does not have.
 void after_fork_in_child() {
+    after_fork();
     if (attention.load() & kNotInitialized) return;
     forked = true;
     attention = kNotInitialized;
@@ -50,6 +66,7 @@ std::string of_this_process(std::string path) {
 
 void at_exit() {
     if (attention.load() & kNotInitialized) return;
+    scheduler().stop();
     if (settings().leak_report) report_leaks();
     const std::string path = of_this_process(settings().journal);
     if (!path.empty() && path != "1" && !journal::write_file(path)) {
@@ -82,7 +99,7 @@ void initialize_process() {
     std::lock_guard lock(driver_mutex());
     if (!(attention.load() & kNotInitialized)) return;
     create_devices();
-    pthread_atfork(nullptr, nullptr, after_fork_in_child);
+    pthread_atfork(before_fork, after_fork, after_fork_in_child);
     std::atexit(at_exit);
     announce();
     set_attention(kNullLaunch, settings().null_launch);

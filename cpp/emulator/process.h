@@ -15,6 +15,8 @@ enum Attention : unsigned {
     kCallbacks = 16, ///< a host callback has run: threads inside of one may not call the driver
     kNullLaunch = 32,
     kRecorder = 64,
+    kCaptures = 128,    ///< a capture is in progress, which may forbid a call
+    kUserObjects = 256, ///< destructors of user objects are due
 };
 
 extern std::atomic<unsigned> attention;

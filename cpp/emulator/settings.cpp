@@ -19,12 +19,13 @@ void complain(const char* name, const char* text, const char* wanted) {
     std::fprintf(stderr, "cudamod: emulated driver: %s='%s' ignored: %s\n", name, text, wanted);
 }
 
-bool read_switch(const char* name) {
+bool read_switch(const char* name, bool otherwise = false) {
     const char* text = variable(name);
-    if (!text || std::string_view(text) == "0") return false;
+    if (!text) return otherwise;
+    if (std::string_view(text) == "0") return false;
     if (std::string_view(text) == "1") return true;
     complain(name, text, "0 or 1 wanted");
-    return false;
+    return otherwise;
 }
 
 std::uint64_t read_number(const char* name, std::uint64_t otherwise, std::uint64_t least) {
@@ -97,6 +98,9 @@ Settings read_environment() {
     read.leak_report = read_switch("CUDAMOD_EMULATOR_LEAKS");
     read.manner = read_manner("CUDAMOD_EMULATOR_MANNER");
     read.seed = read_number("CUDAMOD_EMULATOR_SEED", 0, 0);
+    read.queue_depth = read_number("CUDAMOD_EMULATOR_QUEUE_DEPTH", read.queue_depth, 1);
+    read.launch_seconds = read_number("CUDAMOD_EMULATOR_LAUNCH_SECONDS", 0, 0);
+    read.interruptible = read_switch("CUDAMOD_EMULATOR_INTERRUPT", true);
     read.threads = static_cast<unsigned>(read_number("CUDAMOD_EMULATOR_THREADS", 1, 1));
     read.checks = read_checks("CUDAMOD_EMULATOR_CHECKS");
     if (const char* text = variable("CUDAMOD_EMULATOR_FAIL")) read.failures = text;

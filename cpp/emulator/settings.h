@@ -29,6 +29,10 @@ struct Settings {
     bool leak_report = false;       ///< CUDAMOD_EMULATOR_LEAKS=1: live objects on stderr at exit
     Manner manner = Manner::strict; ///< CUDAMOD_EMULATOR_MANNER=strict|faithful
     std::uint64_t seed = 0;         ///< CUDAMOD_EMULATOR_SEED
+    std::size_t queue_depth = 1024; ///< CUDAMOD_EMULATOR_QUEUE_DEPTH: a stream's pending works
+    /// CUDAMOD_EMULATOR_LAUNCH_SECONDS: a kernel that runs longer ends with a fault; 0: no limit.
+    std::uint64_t launch_seconds = 0;
+    bool interruptible = true; ///< CUDAMOD_EMULATOR_INTERRUPT=0: Ctrl-C ends no kernel
     unsigned threads = 1; ///< CUDAMOD_EMULATOR_THREADS: threads that execute one kernel's blocks
     unsigned checks = 0;  ///< CUDAMOD_EMULATOR_CHECKS=races,barriers,...: ptx::kCheck...
     std::string failures; ///< CUDAMOD_EMULATOR_FAIL=cuMemAlloc:2:2,... (call:nth:status)

@@ -1,9 +1,11 @@
 #include "emulator/stream.h"
 
 #include "emulator/call.h"
+#include "emulator/capture.h"
 #include "emulator/device.h"
 #include "emulator/event.h"
 #include "emulator/objects.h"
+#include "emulator/scheduler.h"
 
 #include <algorithm>
 #include <atomic>
@@ -32,55 +34,51 @@ std::shared_ptr<Stream> thread_stream(const std::shared_ptr<Context>& context) {
 
 } // namespace
 
-void Stream::enqueue(const Task& task) {
-    std::lock_guard run(running_);
-    if (kind == StreamKind::legacy) {
-        std::unique_lock gate(context->legacy_gate);
-        if (!context->faulted) task();
-    } else if (blocking()) {
-        std::shared_lock gate(context->legacy_gate);
-        if (!context->faulted) task();
-    } else if (!context->faulted) {
-        task();
-    }
+void Stream::push(Work work) {
+    scheduler().push(shared_from_this(), std::move(work));
 }
 
-void Stream::enqueue_host(const Task& function) {
-    bool runs = false;
-    enqueue([&] {
-        std::lock_guard lock(host_mutex_);
-        ++host_running_;
-        runs = true;
-    });
-    if (!runs) return;
-    {
-        const CallbackScope inside;
-        function();
-    }
-    std::lock_guard lock(host_mutex_);
-    --host_running_;
-    host_done_.notify_all();
+void Stream::make_room() {
+    scheduler().make_room(shared_from_this());
+}
+
+void Stream::enqueue(Task task) {
+    Work work;
+    work.task = std::move(task);
+    push(std::move(work));
+    make_room();
+}
+
+void Stream::enqueue_host(Task function, bool after_fault) {
+    Work work;
+    work.task = std::move(function);
+    work.host = true;
+    work.after_fault = after_fault;
+    push(std::move(work));
+    make_room();
 }
 
 void Stream::wait() {
-    {
-        std::lock_guard run(running_);
-        if (kind == StreamKind::legacy) std::unique_lock gate(context->legacy_gate);
-    }
-    std::unique_lock lock(host_mutex_);
-    host_done_.wait(lock, [&] { return !host_running_; });
+    // Work that does nothing comes after all that the stream waits for.
+    scheduler().wait(scheduler().push(shared_from_this(), {}));
 }
 
 void Stream::await(const std::shared_ptr<Mark>& mark) {
-    // Outside of the queue's locks: the stream that reaches the mark may need them.
-    if (mark) mark->wait();
+    if (!mark || mark->reached()) return;
+    Work work;
+    work.awaited = mark;
+    push(std::move(work));
+    make_room();
 }
 
 bool Stream::idle() {
-    if (!running_.try_lock()) return false;
-    running_.unlock();
-    std::lock_guard lock(host_mutex_);
-    return !host_running_;
+    if (scheduler().idle(*this)) return true;
+    scheduler().nudge();
+    return false;
+}
+
+std::shared_ptr<Stream> make_hidden_stream(const std::shared_ptr<Context>& context) {
+    return make_stream(context, StreamKind::created, CU_STREAM_NON_BLOCKING, 0);
 }
 
 std::shared_ptr<Stream> legacy_stream(const std::shared_ptr<Context>& context) {
@@ -130,9 +128,16 @@ void create(CUstream* handle, unsigned flags, int priority) {
     *handle = stream->handle;
 }
 
-std::shared_ptr<Stream> find_locked(CUstream handle) {
+std::shared_ptr<Stream> find_to_wait_for(CUstream handle) {
     std::lock_guard lock(driver_mutex());
-    return find_stream(handle);
+    auto stream = find_stream(handle);
+    require_not_capturing(*stream);
+    return stream;
+}
+
+CUresult fault_of(const Context& context) {
+    std::lock_guard lock(driver_mutex());
+    return context.fault.status;
 }
 
 } // namespace
@@ -154,6 +159,7 @@ CUDAMOD_API cuStreamDestroy_v2(CUstream handle) {
             if (is_default_stream(handle))
                 fail(CUDA_ERROR_INVALID_HANDLE, "A default stream cannot be destroyed");
             const auto stream = find_stream(handle);
+            abandon_capture(*stream);
             auto& streams = stream->context->streams;
             streams.erase(std::remove(streams.begin(), streams.end(), handle), streams.end());
             objects().streams.erase(handle);
@@ -227,10 +233,10 @@ CUDAMOD_API cuStreamQuery(CUstream handle) {
     return unlocked_call(
         "cuStreamQuery",
         [&] {
-            const auto stream = find_locked(handle);
+            const auto stream = find_to_wait_for(handle);
             if (!stream->idle()) return CUDA_ERROR_NOT_READY;
             std::lock_guard lock(driver_mutex());
-            notice_fault(*stream->context);
+            require_healthy(*stream->context);
             return CUDA_SUCCESS;
         },
         handle);
@@ -240,10 +246,10 @@ CUDAMOD_API cuStreamSynchronize(CUstream handle) {
     return unlocked_call(
         "cuStreamSynchronize",
         [&] {
-            const auto stream = find_locked(handle);
+            const auto stream = find_to_wait_for(handle);
             stream->wait();
             std::lock_guard lock(driver_mutex());
-            notice_fault(*stream->context);
+            require_healthy(*stream->context);
         },
         handle);
 }
@@ -253,7 +259,11 @@ CUDAMOD_API cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
         "cuLaunchHostFunc",
         [&] {
             if (!function) fail(CUDA_ERROR_INVALID_VALUE, "The host function must not be NULL");
-            find_locked(handle)->enqueue_host([=] { function(data); });
+            std::unique_lock lock(driver_mutex());
+            const auto stream = find_stream(handle);
+            if (capture_into(*stream, HostOperation{function, data})) return;
+            lock.unlock();
+            stream->enqueue_host([=] { function(data); });
         },
         handle, function, data);
 }
@@ -265,7 +275,10 @@ CUDAMOD_API cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void
         [&] {
             if (!callback) fail(CUDA_ERROR_INVALID_VALUE, "The callback must not be NULL");
             if (flags) fail(CUDA_ERROR_INVALID_VALUE, "Flags must be 0, not %u", flags);
-            find_locked(handle)->enqueue_host([=] { callback(handle, CUDA_SUCCESS, data); });
+            const auto stream = find_to_wait_for(handle);
+            stream->enqueue_host(
+                [=, context = stream->context] { callback(handle, fault_of(*context), data); },
+                true);
         },
         handle, callback, data, flags);
 }

@@ -1,14 +1,22 @@
 #include "emulator/teardown.h"
 
 #include "emulator/address_space.h"
+#include "emulator/capture.h"
 #include "emulator/event.h"
 #include "emulator/library.h"
 #include "emulator/module.h"
 #include "emulator/objects.h"
+#include "emulator/scheduler.h"
+#include "emulator/stream.h"
 
 namespace cudamod::emulator {
 void tear_down(Context& context) {
     context.active = false;
+    scheduler().abandon(context);
+    for (CUstream handle : context.streams)
+        abandon_capture(*objects().streams.find(handle));
+    for (const auto& [thread, stream] : context.thread_streams)
+        abandon_capture(*stream);
     for (CUstream handle : context.streams)
         objects().streams.erase(handle);
     context.streams.clear();

@@ -1,3 +1,5 @@
+#include "handles/capture.h"
+
 #include "driver/status.h"
 #include "driver/table.h"
 #include "handles/library.h"
@@ -36,15 +38,15 @@ bool first_in(cuuint64_t capture, CUlibrary library) {
     return r.by_capture[capture].insert(library).second;
 }
 
-/// Runs on a thread of the driver's when the last graph is gone. It may not call the driver:
-/// dropping the handle only retires the library.
+/// Dropping the handle only retires the library, without a call of the driver.
 void CUDA_CB release(void* handle) {
     delete static_cast<LibraryHandle*>(handle);
 }
 
 } // namespace
 
-void retain_in_capture(CUstream stream, const LibraryHandle& library) {
+std::optional<CaptureInProgress> capture_of(CUstream stream) {
+    if (!stream || stream == CU_STREAM_LEGACY) return std::nullopt;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     cuuint64_t capture = 0;
     CUgraph graph = nullptr;
@@ -57,20 +59,29 @@ void retain_in_capture(CUstream stream, const LibraryHandle& library) {
         driver::table.cuStreamGetCaptureInfo(stream, &status, &capture, &graph, nullptr, nullptr),
         "cuStreamGetCaptureInfo");
 #endif
-    if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE || !graph) return;
-    if (!first_in(capture, *library)) return;
-    auto owned = std::make_unique<LibraryHandle>(library);
+    if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE || !graph) return std::nullopt;
+    return CaptureInProgress{capture, graph};
+}
+
+void retain(CUgraph graph, void* data, CUhostFn release_data) {
     CUuserObject object = nullptr;
-    driver::check(driver::table.cuUserObjectCreate(&object, owned.get(), release, 1,
+    driver::check(driver::table.cuUserObjectCreate(&object, data, release_data, 1,
                                                    CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
                   "cuUserObjectCreate");
-    owned.release();
     CUresult moved =
         driver::table.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
-    if (moved != CUDA_SUCCESS) {
-        driver::table.cuUserObjectRelease(object, 1);
-        driver::raise(moved, "cuGraphRetainUserObject", "the graph that is being captured");
-    }
+    if (moved == CUDA_SUCCESS) return;
+    // The object stays with its one reference: giving it back would release `data`, which is still
+    // the caller's.
+    driver::raise(moved, "cuGraphRetainUserObject", "the graph that is being captured");
+}
+
+void retain_in_capture(CUstream stream, const LibraryHandle& library) {
+    auto capture = capture_of(stream);
+    if (!capture || !first_in(capture->id, *library)) return;
+    auto owned = std::make_unique<LibraryHandle>(library);
+    retain(capture->graph, owned.get(), release);
+    owned.release();
 }
 
 } // namespace cudamod::handles

@@ -42,17 +42,24 @@ inline bool is_capturing(CUstream stream) noexcept {
            status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-/// The launch itself. `parameters`: the address of each argument, or null without any.
+/// The launch itself, with a configuration whose stream is `stream`. `parameters`: the address of
+/// each argument, or null without any.
+inline CUresult call(const CUlaunchConfig& config, const handles::StreamBox& stream,
+                     CUkernel kernel, void** parameters) noexcept {
+    CUfunction function = reinterpret_cast<CUfunction>(kernel);
+    if (!stream.is_default)
+        return driver::table.cuLaunchKernelEx(&config, function, parameters, nullptr);
+    DefaultStreamScope scope;
+    if (CUresult status = scope.enter(stream); status != CUDA_SUCCESS) return status;
+    return driver::table.cuLaunchKernelEx(&config, function, parameters, nullptr);
+}
+
+/// The same with a copy of a configuration that other streams share.
 inline CUresult call(const Config& config, const handles::StreamBox& stream, CUkernel kernel,
                      void** parameters) noexcept {
     Config::Native native;
     config.copy_to(native, stream.raw);
-    CUfunction function = reinterpret_cast<CUfunction>(kernel);
-    if (!stream.is_default)
-        return driver::table.cuLaunchKernelEx(&native.config, function, parameters, nullptr);
-    DefaultStreamScope scope;
-    if (CUresult status = scope.enter(stream); status != CUDA_SUCCESS) return status;
-    return driver::table.cuLaunchKernelEx(&native.config, function, parameters, nullptr);
+    return call(native.config, stream, kernel, parameters);
 }
 
 } // namespace cudamod::launch

@@ -2,6 +2,7 @@
 # The format is nanobind's (its documentation: "Pattern files").
 
 ^cudamod\._core\.__prefix__$:
+    import os
     \from collections.abc import Callable, Mapping, Sequence
     \from typing import Any, Literal, NamedTuple, SupportsIndex, TypeVar
     \from typing_extensions import Self
@@ -78,6 +79,81 @@
 ^cudamod\._core\.Launcher\.on$:
     def on(self, stream: Any, /) -> Launcher:
         """The same launch on another stream."""
+
+^cudamod\._core\.Launcher\.prepare$:
+    def prepare(self, *arguments: Any) -> Prepared:
+        """The launch with its arguments converted once, to be made again and again."""
+
+^cudamod\._core\.Prepared\.__repr__$:
+    def __repr__(self) -> str: ...
+
+^cudamod\._core\.Prepared\.__reduce__$:
+    def __reduce__(self) -> str: ...
+
+^cudamod\._core\.Prepared\.__call__$:
+    def __call__(self) -> None: ...
+
+^cudamod\._core\.Prepared\.set_arg$:
+    def set_arg(self, index: SupportsIndex, value: Any, /) -> None:
+        """Changes one argument for later calls."""
+
+^cudamod\._core\.Prepared\.kernel$:
+    @property
+    def kernel(self) -> Kernel: ...
+
+^cudamod\._core\.Prepared\.config$:
+    @property
+    def config(self) -> LaunchConfig: ...
+
+^cudamod\._core\.Prepared\.stream$:
+    @property
+    def stream(self) -> Any: ...
+
+^cudamod\._core\.Prepared\.gil$:
+    @property
+    def gil(self) -> Literal["release", "auto", "hold"]: ...
+
+^cudamod\._core\.Prepared\.arguments$:
+    @property
+    def arguments(self) -> tuple[Any, ...]: ...
+
+^cudamod\._core\.LaunchSequence\.__prefix__$:
+    def __new__(
+        cls,
+        launches: Sequence[Prepared],
+        after: Mapping[int, Sequence[int]] | None = None,
+        *,
+        stream: Any = None,
+        gil: Literal["release", "auto", "hold"] | None = None,
+    ) -> LaunchSequence: ...
+
+^cudamod\._core\.LaunchSequence\.__repr__$:
+    def __repr__(self) -> str: ...
+
+^cudamod\._core\.LaunchSequence\.__reduce__$:
+    def __reduce__(self) -> str: ...
+
+^cudamod\._core\.LaunchSequence\.__len__$:
+    def __len__(self) -> int: ...
+
+^cudamod\._core\.LaunchSequence\.__call__$:
+    def __call__(self, *, stream: Any = ...) -> None: ...
+
+^cudamod\._core\.LaunchSequence\.launches$:
+    @property
+    def launches(self) -> tuple[Prepared, ...]: ...
+
+^cudamod\._core\.LaunchSequence\.mode$:
+    @property
+    def mode(self) -> Literal["graph", "launches"]: ...
+
+^cudamod\._core\.LaunchSequence\.stream$:
+    @property
+    def stream(self) -> Any: ...
+
+^cudamod\._core\.LaunchSequence\.gil$:
+    @property
+    def gil(self) -> Literal["release", "auto", "hold"]: ...
 
 ^cudamod\._core\.Launcher\.kernel$:
     @property

@@ -167,10 +167,10 @@ unsigned log_length() {
                                .c_str());
 }
 
-} // namespace
-
-PyObject* launch_attentively(const LaunchParts& parts, PyObject* const* arguments,
-                             std::size_t count) {
+/// A launch with what comes before or around it.
+template <class Launch, class LoggedLaunch>
+PyObject* attentively(const LaunchParts& parts, PyObject* const* arguments, std::size_t count,
+                      Launch&& launch, LoggedLaunch&& logged_launch) {
     if (!reports_delivered()) return nullptr;
     if (!parts.open) { // a warning's filter ran Python
         PyErr_Format(PyExc_RuntimeError, "kernel '%s': Stream has been closed",
@@ -178,16 +178,32 @@ PyObject* launch_attentively(const LaunchParts& parts, PyObject* const* argument
         return nullptr;
     }
     if (!(handles::attention.load(std::memory_order_relaxed) & handles::kLaunchesObserved))
-        return launch_unobserved(parts, arguments, count);
+        return launch();
     Hooks hooks(parts);
     if (!hooks.enter(arguments, count)) return nullptr;
-    PyObject* result = launch_unobserved(parts, arguments, count, LoggedCall());
+    PyObject* result = logged_launch();
     if (result && blocking.load(std::memory_order_relaxed) && !wait_for(parts)) {
         Py_DECREF(result);
         result = nullptr;
     }
     if (!hooks.leave(result)) Py_CLEAR(result);
     return result;
+}
+
+} // namespace
+
+PyObject* launch_attentively(const LaunchParts& parts, PyObject* const* arguments,
+                             std::size_t count) {
+    return attentively(
+        parts, arguments, count, [&] { return launch_unobserved(parts, arguments, count); },
+        [&] { return launch_unobserved(parts, arguments, count, LoggedCall()); });
+}
+
+PyObject* launch_packed_attentively(const LaunchParts& parts, PyObject* const* arguments,
+                                    std::size_t count, void** pointers) {
+    return attentively(
+        parts, arguments, count, [&] { return launch_packed(parts, pointers); },
+        [&] { return launch_packed(parts, pointers, LoggedCall()); });
 }
 
 void bind_launch_observer(nb::module_& module) {

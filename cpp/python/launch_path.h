@@ -77,10 +77,17 @@ struct CallDriver {
     }
 
     CUresult operator()(const LaunchParts& parts, void** pointers) const {
-        if (parts.gil == GilManner::Hold || (parts.gil == GilManner::Auto && may_hold(parts)))
+        return in_manner(parts, [&] {
             return launch::call(parts.config, parts.stream, parts.kernel.raw(), pointers);
+        });
+    }
+
+    template <class Driver>
+    static CUresult in_manner(const LaunchParts& parts, Driver&& call_driver) {
+        if (parts.gil == GilManner::Hold || (parts.gil == GilManner::Auto && may_hold(parts)))
+            return call_driver();
         PyThreadState* state = PyEval_SaveThread();
-        CUresult status = launch::call(parts.config, parts.stream, parts.kernel.raw(), pointers);
+        CUresult status = call_driver();
         if (parts.queue) {
             if (status == CUDA_SUCCESS && !launch::is_capturing(parts.stream.raw))
                 parts.kernel.note_resident(parts.stream.device, parts.stream.context);
@@ -90,6 +97,17 @@ struct CallDriver {
         return status;
     }
 };
+
+/// Launches with packed arguments. New reference to None, or null with an error set.
+template <class Call = CallDriver>
+inline PyObject* launch_packed(const LaunchParts& parts, void** pointers, Call&& call_driver = {}) {
+    if (launch::is_capturing(parts.stream.raw)) [[unlikely]]
+        if (!keep_in_capture(parts)) return nullptr;
+    CUresult status = call_driver(parts, pointers);
+    if (status != CUDA_SUCCESS) [[unlikely]]
+        return launch_failed(status, parts);
+    Py_RETURN_NONE;
+}
 
 /// Packs the arguments and launches. New reference to None, or null with an error set.
 template <class Call = CallDriver>
@@ -106,17 +124,16 @@ inline PyObject* launch_unobserved(const LaunchParts& parts, PyObject* const* ar
         return nullptr;
     if (site.something_closed() && !still_open(parts, arguments, count)) [[unlikely]]
         return nullptr;
-    if (launch::is_capturing(parts.stream.raw)) [[unlikely]]
-        if (!keep_in_capture(parts)) return nullptr;
-    CUresult status = call_driver(parts, count ? room.pointers : nullptr);
-    if (status != CUDA_SUCCESS) [[unlikely]]
-        return launch_failed(status, parts);
-    Py_RETURN_NONE;
+    return launch_packed(parts, count ? room.pointers : nullptr, call_driver);
 }
 
 /// The same with what comes before or around it: reports to deliver, and those who watch launches.
 PyObject* launch_attentively(const LaunchParts& parts, PyObject* const* arguments,
                              std::size_t count);
+
+/// The same for packed arguments; `arguments` are what they were made of.
+PyObject* launch_packed_attentively(const LaunchParts& parts, PyObject* const* arguments,
+                                    std::size_t count, void** pointers);
 
 /// The launch of every public call.
 inline PyObject* launch_with(const LaunchParts& parts, PyObject* const* arguments,

@@ -6,6 +6,7 @@
 #include "python/error.h"
 #include "python/kernel.h"
 #include "python/launch.h"
+#include "python/prepared.h"
 #include "python/signature.h"
 #include "python/stream.h"
 
@@ -208,6 +209,21 @@ PyObject* on(PyObject* self, PyObject* stream) {
     }
 }
 
+PyObject* prepare(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+    const LaunchParts* parts = parts_of_launcher(self);
+    if (!parts) return nullptr;
+    try {
+        const Bound& bound = bound_of(self);
+        return make_prepared(bound.kernel, bound.layout, bound.config_object, bound.stream_object,
+                             parts->gil, bound.metadata, arguments, static_cast<std::size_t>(count))
+            .release()
+            .ptr();
+    } catch (...) {
+        set_python_error();
+        return nullptr;
+    }
+}
+
 PyObject* get_kernel(PyObject* self, void*) {
     try {
         return make<Kernel>(bound_of(self).kernel).release().ptr();
@@ -241,6 +257,9 @@ PyObject* repr(PyObject* self) {
 
 PyMethodDef methods[] = {
     {"on", on, METH_O, "on(stream) -> Launcher\n\nThe same launch on another stream."},
+    {"prepare", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(prepare)), METH_FASTCALL,
+     "prepare(*arguments) -> Prepared\n\nThe launch with its arguments converted once, to be made "
+     "again and again."},
     {nullptr, nullptr, 0, nullptr},
 };
 PyGetSetDef properties[] = {

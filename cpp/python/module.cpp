@@ -39,6 +39,9 @@ NB_MODULE(_core, module) {
     bind_library(module);
     bind_link_input(module);
     bind_launcher(module);
+    bind_prepared(module);
+    bind_sequence(module);
+    bind_graph(module);
     bind_launch(module);
     bind_current_stream(module);
     bind_launch_observer(module);

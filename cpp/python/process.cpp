@@ -4,6 +4,7 @@
 #include "handles/retirement.h"
 #include "python/bindings.h"
 #include "python/gil_released.h"
+#include "python/host_callback.h"
 #include "python/public_call.h"
 
 #include <nanobind/nanobind.h>
@@ -20,6 +21,7 @@ namespace {
 /// What destructors had to report comes out now or never; from here on they leave the driver alone.
 void at_exit() {
     if (!reports_delivered()) PyErr_WriteUnraisable(nullptr);
+    stop_callbacks();
     handles::stop_destroying();
 }
 

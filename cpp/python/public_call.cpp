@@ -2,6 +2,7 @@
 
 #include "driver/status.h"
 #include "python/error.h"
+#include "python/host_callback.h"
 #include "python/instance.h"
 #include "python/tracking.h"
 
@@ -10,6 +11,7 @@ namespace cudamod::python {
 bool deliver_reports() {
     std::vector<handles::Report> reports = handles::take_reports();
     deliver_trace_events();
+    drop_finished_callbacks();
     for (const handles::Report& report : reports) {
         std::string text = std::string(report.call) + ": " + driver::status_name(report.status) +
                            (report.subject.empty() ? "" : " (" + report.subject + ")");

@@ -12,9 +12,11 @@
 #include "python/device.h"
 #include "python/event.h"
 #include "python/gil_released.h"
+#include "python/host_callback.h"
 #include "python/integer_argument.h"
 #include "python/options.h"
 #include "python/public_call.h"
+#include "python/stream_capture.h"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -294,6 +296,8 @@ void bind_stream(nb::module_& module) {
                      "and 2 are the\n"
                      "default streams of the current device.\n\n"
                      "Raises TypeError for anything but an int, OverflowError beyond 64 bits.");
+    define_capture(type);
+    define_callback(type);
     Stream::python_type = reinterpret_cast<PyTypeObject*>(type.ptr());
     prove_payload<Stream>(handles::alias<handles::StreamBox>(
         std::make_shared<const handles::StreamBox>(nullptr, nullptr, 0, false, true)));

@@ -15,6 +15,7 @@ from cuda.core import (
     ObjectCode,
     launch,
 )
+from cuda.core.graph import GraphBuilder, GraphDefinition
 
 IMAGES = Path(__file__).parents[1] / "data" / "h200"
 COUNT = 1000
@@ -75,6 +76,73 @@ def run(device: Device) -> None:
     other.close()
 
 
+def graphs(device: Device) -> None:
+    """Graphs by capture, with branches, a callback and an update; and by hand, with memory."""
+    stream = device.create_stream()
+    kernel = ObjectCode.from_ptx(str(IMAGES / "saxpy.sm90.ptx")).get_kernel("saxpy")
+    config, size = LaunchConfig(grid=1, block=128), 4 * 100
+    pinned, memory = LegacyPinnedMemoryResource(), DeviceMemoryResource(device)
+    host = pinned.allocate(size, stream=stream)
+    x, y = memory.allocate(size, stream=stream), memory.allocate(size, stream=stream)
+    array = np.from_dlpack(host).view(np.float32)
+    array[:] = 1
+    host.copy_to(x, stream=stream)
+    host.copy_to(y, stream=stream)
+    stream.sync()
+
+    def adding(builder: GraphBuilder, factor: float) -> None:
+        launch(builder, config, kernel, np.int32(100), np.float32(factor), x, y)
+
+    def total() -> float:
+        y.copy_to(host, stream=stream)
+        stream.sync()
+        assert (array == array[0]).all()
+        return float(array[0])
+
+    calls: list[int] = []
+    builder = device.create_graph_builder().begin_building("thread_local")
+    adding(builder, 2)
+    builder, side = builder.split(2)
+    adding(side, 10)
+    builder = GraphBuilder.join(builder, side)
+    builder.callback(lambda: calls.append(1))
+    graph = builder.end_building().complete()
+    graph.upload(stream)
+    for _ in range(2):
+        graph.launch(stream)
+    assert (total(), calls) == (25, [1, 1])
+
+    other = device.create_graph_builder().begin_building()
+    adding(other, 3)
+    one = other.end_building().complete()
+    one.launch(stream)
+    changed = device.create_graph_builder().begin_building()
+    adding(changed, 30)
+    changed.end_building()
+    one.update(changed)
+    one.launch(stream)
+    parent = device.create_graph_builder().begin_building()
+    parent.embed(changed)
+    parent.end_building().complete().launch(stream)
+    assert total() == 88
+
+    definition = GraphDefinition()
+    allocation = definition.allocate(size)
+    filled = allocation.memset(allocation.dptr, 0x3F, size)
+    added = filled.launch(config, kernel, np.int32(100), np.float32(1), allocation.dptr, y)
+    copied = added.memcpy(host.handle, y.handle, size)
+    copied.deallocate(allocation.dptr)
+    assert (len(definition.nodes()), len(definition.edges())) == (5, 4)
+    executable = definition.instantiate()
+    for _ in range(2):
+        executable.launch(stream)
+    stream.sync()
+    np.testing.assert_allclose(array, 88 + 2 * np.frombuffer(b"????", np.float32)[0])
+    for buffer in (x, y, host):
+        buffer.close(stream)
+    memory.close()
+
+
 def main() -> None:
     """The whole flow on device 0."""
     device = Device()
@@ -83,6 +151,7 @@ def main() -> None:
     assert device.properties.multiprocessor_count == 132
     inspect()
     run(device)
+    graphs(device)
     gc.collect()
     print("all right")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,6 +94,9 @@ def test_injected_failures(current: EmulatedDriver, control: Any) -> None:
     for bad in (("", 1, 2), ("cuMemAlloc", 0, 2), ("cuMemAlloc", 1, 0), ("cuMemAlloc", -1, 2)):
         with pytest.raises(ValueError, match="cannot inject"):
             control.inject(*bad)
+    for wrong in ((5,), (None,), ("cuMemAlloc", "1"), ("cuMemAlloc", 1, 2.5)):
+        with pytest.raises(TypeError, match=re.escape(repr(wrong[-1]))):
+            control.inject(*wrong)
 
 
 def test_failures_from_the_environment(driver: EmulatedDriver) -> None:

@@ -40,4 +40,4 @@ def test_the_ordinary_flow(shared_driver: EmulatedDriver, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "all right"
     # cuda.core never unloads a library; nothing else of its objects may be left.
-    assert "still alive at exit: 2 library\n" in done.stderr
+    assert "still alive at exit: 3 library\n" in done.stderr

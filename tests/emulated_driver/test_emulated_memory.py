@@ -189,6 +189,7 @@ def test_pool_attributes(current: EmulatedDriver) -> None:
     assert pool_attribute(current, pool, 8) >= 1000
     assert pool_attribute(current, pool, 5) >= 1000
     current.call("cuMemFreeAsync", memory, None)
+    current.call("cuStreamSynchronize", None)
     assert pool_attribute(current, pool, 7) == 0
     assert pool_attribute(current, pool, 5) > 0  # kept below the release threshold
     current.call("cuMemPoolTrimTo", pool, SIZE(0))

@@ -11,7 +11,7 @@ import pytest
 
 HERE = Path(__file__).parent
 DATA = HERE.parent / "data"
-FOLDERS = ("formats", "ptx")
+FOLDERS = ("formats", "ptx", "emulator")
 
 
 def sources() -> list[str]:

@@ -89,6 +89,22 @@ def mine(stream: cudamod.Stream) -> MyStream:
     return MyStream.from_handle(stream.handle)
 
 
+def replay(kernel: cudamod.Kernel, stream: cudamod.Stream, address: int) -> int:
+    """Prepared launches, sequences and graphs."""
+    prepared = kernel.bind(cudamod.LaunchConfig(grid=1, block=1), stream).prepare(address, 2.5)
+    prepared.set_arg(1, 3)
+    prepared()
+    sequence = cudamod.LaunchSequence([prepared, prepared], after={1: [0]}, stream=stream)
+    sequence()
+    sequence(stream=stream)
+    stream.begin_capture("global")
+    stream.add_callback(lambda: print(sequence.mode))
+    graph: cudamod.Graph = stream.end_capture()
+    graph.launch(stream)
+    graph.debug_dot_print(b"graph.dot", flags=1)
+    return len(sequence) + graph.num_nodes
+
+
 def compile_and_link(source: str) -> cudamod.Kernel:
     """Options as an object and as a dictionary."""
     options = cudamod.ProgramOptions(arch="sm_90", define_macro=[("N", "4"), "FAST"], ftz=True)

@@ -2,6 +2,7 @@
 #include "emulator/ptx/worker.h"
 
 #include <cstring>
+#include <latch>
 #include <thread>
 
 namespace cudamod::emulator::ptx {
@@ -49,6 +50,13 @@ void run_worker(Grid& grid, unsigned number, unsigned count) {
     }
 }
 
+void start_thread(const Launch& launch, std::function<void()> job) {
+    if (launch.start_thread)
+        launch.start_thread(std::move(job));
+    else
+        std::thread(std::move(job)).detach();
+}
+
 bool whole_clusters(const Launch& launch, const Dim3& cluster) {
     return launch.grid.x % cluster.x == 0 && launch.grid.y % cluster.y == 0 &&
            launch.grid.z % cluster.z == 0;
@@ -92,12 +100,15 @@ std::optional<Fault> execute(const Launch& launch, Memory& memory,
         grid.blocks() / (std::uint64_t{grid.cluster.x} * grid.cluster.y * grid.cluster.z);
     const auto count =
         static_cast<unsigned>(std::min<std::uint64_t>(std::max(launch.threads, 1u), clusters));
-    std::vector<std::thread> helpers;
-    for (unsigned n = 1; n < count; ++n)
-        helpers.emplace_back([&grid, n, count] { run_worker(grid, n, count); });
+    std::latch ended(count);
+    for (unsigned n = 1; n < count; ++n) {
+        start_thread(launch, [&grid, &ended, n, count] {
+            run_worker(grid, n, count);
+            ended.count_down();
+        });
+    }
     run_worker(grid, 0, count);
-    for (std::thread& helper : helpers)
-        helper.join();
+    ended.arrive_and_wait();
     return grid.fault;
 }
 

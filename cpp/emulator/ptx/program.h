@@ -105,7 +105,7 @@ enum class FaultKind {
     Assert,              ///< 710
     IllegalInstruction,  ///< 715
     InvalidAddressSpace, ///< 717
-    Timeout,             ///< 702; also a launch that was cancelled
+    Timeout,             ///< 702; also a launch that was told to end
     Deadlock,
     StackOverflow,
     UninitializedRead, ///< found by kCheckUninitialized
@@ -165,7 +165,11 @@ struct Launch {
     unsigned checks = 0; ///< kCheck...
     /// Hears what checks find, from all of the launch's threads; false makes it the launch's fault.
     std::function<bool(const Fault&)> found;
-    std::atomic<bool>* cancel = nullptr;
+    /// Asked now and then by all threads of the launch: why it must end, or null. It then ends with
+    /// FaultKind::Timeout.
+    std::function<const char*()> watch;
+    /// Where further threads come from; empty: the standard library.
+    std::function<void(std::function<void()>)> start_thread;
 };
 
 /// Runs the kernel to its end; returns the first fault, if any. `print` receives what printf

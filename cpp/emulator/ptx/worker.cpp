@@ -268,9 +268,9 @@ void Worker::run_unit(const Units& units) {
                 if (status == Warp::Status::Exited) --left;
             }
         }
-        if (grid.launch.cancel != nullptr && grid.launch.cancel->load(std::memory_order_relaxed)) {
-            throw FaultError{
-                {FaultKind::Timeout, "kernel '" + grid.kernel().name + "' was cancelled"}};
+        const char* reason = grid.launch.watch ? grid.launch.watch() : nullptr;
+        if (reason != nullptr) {
+            throw FaultError{{FaultKind::Timeout, "kernel '" + grid.kernel().name + "' " + reason}};
         }
         if (!progress && left != 0) report_deadlock(used);
     }

@@ -46,7 +46,8 @@ void names() {
              "another_long_name.o=second;a_long_name_of_a_file.o=1st;");
     CHECK_EQ(members(kMagic + member("#1/12", std::string("long_name.o\0bytes", 17))),
              "long_name.o=bytes;");
-    CHECK_EQ(members(kMagic + member("#1/20", std::string("__.SYMDEF SORTED\0\0\0\0x", 21)) + member("d", "e")),
+    CHECK_EQ(members(kMagic + member("#1/20", std::string("__.SYMDEF SORTED\0\0\0\0x", 21)) +
+                     member("d", "e")),
              "d=e;");
 }
 

@@ -239,8 +239,7 @@ void threads_seeds_and_cancel() {
         }
     }
     Module m(text);
-    std::atomic<bool> cancel = true;
-    m.options.cancel = &cancel;
+    m.options.watch = [] { return "was cancelled"; };
     const auto fault = m.launch("forever", {1, 1, 1}, {1, 1, 1});
     CHECK(fault && fault->kind == FaultKind::Timeout);
 }

@@ -100,7 +100,7 @@ int main(int count, char** arguments) {
                 std::this_thread::sleep_for(std::chrono::milliseconds(1));
             cancel = true;
         });
-        module.options.cancel = &cancel;
+        module.options.watch = [&cancel] { return cancel ? "was cancelled" : nullptr; };
         module.options.dynamic_shared_bytes = 64;
         faulted +=
             module.launch(module.program().entries()[0].name, {2, 1, 1}, {48, 1, 1}, out, in, 40u)
