@@ -332,3 +332,24 @@ stream.sync()
 print(kernel[1, 1, stream].gil)
 """
     assert run_python(code, CUDAMOD_GIL="auto") == "auto\n"
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_captured_callback_counts_until_its_graph_is_gone(
+    lock_during_a_failing_call: Any, kernel: Kernel, device: Device, refused: bool
+) -> None:
+    stream = device.create_stream()
+    launcher = kernel.bind(ONE, stream, gil="auto")
+    launcher()
+    stream.begin_capture()
+    if refused:
+        emulator.inject("cuLaunchHostFunc", status=2)
+        with pytest.raises(MemoryError):
+            stream.add_callback(lambda: None)
+    else:
+        stream.add_callback(lambda: None)
+    graph = stream.end_capture()
+    assert lock_during_a_failing_call(lambda: launcher(block=2048)) is refused
+    graph.close()
+    assert lock_during_a_failing_call(lambda: launcher(block=2048)) is True

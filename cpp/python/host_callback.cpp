@@ -1,5 +1,6 @@
 #include "python/host_callback.h"
 
+#include "driver/host_callbacks.h"
 #include "handles/destruction.h"
 #include "handles/host_function.h"
 #include "handles/report.h"
@@ -25,6 +26,7 @@ constexpr auto kLastMoment = 5s;
 struct Callback {
     PyObject* function;
     bool captured;
+    bool pending = true; // a captured one counts as pending until its graph lets it go
 };
 
 std::atomic<bool> stopped{false};
@@ -77,7 +79,9 @@ void CUDA_CB run(void* data) {
 }
 
 void CUDA_CB release(void* data) {
-    finish(static_cast<Callback*>(data));
+    auto* callback = static_cast<Callback*>(data);
+    if (callback->pending) driver::pending_host_callbacks.fetch_sub(1, std::memory_order_release);
+    finish(callback);
 }
 
 void add_callback(const Stream& self, nb::object function) {
@@ -95,7 +99,7 @@ void add_callback(const Stream& self, nb::object function) {
         handles::enqueue(stream, {run, release, callback.get()}, callback->captured);
     } catch (...) {
         if (callback->captured)
-            callback.release();
+            callback.release()->pending = false; // the graph's, which has no node of it
         else
             Py_DECREF(callback->function);
         throw;
