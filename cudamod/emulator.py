@@ -346,9 +346,10 @@ def checks(*names: str) -> None:
     "uninitialized": reads of global and shared memory that nobody wrote (of global memory, only
     what was allocated while this check was on); "races": two threads of a block access a byte of
     shared memory, one of them writes, and no barrier lies between; "barriers": threads of a warp
-    that don't wait in the same barrier instruction. Kernels run two to ten times slower. In the strict
-    manner the first finding is a fault of the context (719), whose CUDAError tells it; in the
-    faithful manner the kernel goes on. All are in :func:`findings` and on stderr.
+    that don't wait in the same barrier instruction. Kernels run two to ten times slower.
+
+    In the strict manner the first finding is a fault of the context (719), whose CUDAError tells
+    it; in the faithful manner the kernel goes on. All are in :func:`findings` and on stderr.
 
     Raises ValueError for an unknown name.
     """

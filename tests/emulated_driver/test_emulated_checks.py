@@ -411,6 +411,8 @@ def test_pools_and_other_memory(current: EmulatedDriver, control: Any) -> None: 
     assert run_on(current, pinned, variable) == 0  # zero from the start
     memory = current.pointer("cuMemAllocAsync", ctypes.c_size_t(1024), None)
     assert run_on(current, memory, element(READ)) == 719
+    control.reset()
+    current.call("cuMemFreeAsync", memory, None)
 
 
 def test_memory_from_before_the_check_is_not_watched(
