@@ -17,7 +17,9 @@ from cuda.core import (
     LegacyPinnedMemoryResource,
     Linker,
     LinkerOptions,
+    ManagedMemoryResource,
     ObjectCode,
+    PinnedMemoryResource,
     Program,
     ProgramOptions,
     Stream,
@@ -229,6 +231,44 @@ def memory() -> None:
             assert (view.shape, view.is_device_accessible) == ((256,), True)
             first.close(stream)
             second.close(stream)
+
+
+@part
+def memory_that_the_host_sees() -> None:
+    code = compiled(SOURCE, "ptx").get_kernel("reverse")
+    with on_stream() as stream:
+        buffers = [
+            pool.allocate(512, stream=stream)
+            for pool in (PinnedMemoryResource(), ManagedMemoryResource())
+        ]
+        stream.sync()
+        pinned_array, array = (np.from_dlpack(buffer).view(np.int32) for buffer in buffers)
+        pinned_array[:] = np.arange(128)
+        buffers[0].copy_to(buffers[1], stream=stream)
+        config = LaunchConfig(grid=1, block=128, shmem_size=512)
+        launch(stream, config, code, buffers[1])
+        stream.sync()
+        np.testing.assert_array_equal(array, np.arange(128)[::-1])
+        for buffer in buffers:
+            assert buffer.is_host_accessible
+            buffer.close(stream)
+
+
+@part
+def graphs() -> None:
+    kernel = compiled(SOURCE, "ptx").get_kernel("reverse")
+    config = LaunchConfig(grid=1, block=128, shmem_size=512)
+    with on_stream() as stream:
+        buffer, array = pinned(stream, np.arange(128, dtype=np.int32))
+        builder = device.create_graph_builder().begin_building()
+        for _ in range(3):
+            launch(builder, config, kernel, buffer)
+        graph = builder.end_building().complete()
+        graph.upload(stream)
+        for _ in range(3):
+            graph.launch(stream)
+        stream.sync()
+        np.testing.assert_array_equal(array, np.arange(128)[::-1])  # nine times
 
 
 @part

@@ -73,6 +73,7 @@ void BlockCheck::access(const Warp& warp, const Instruction& i, std::uint32_t ma
 }
 
 void BlockCheck::shared(const Lane& lane, const Access& access) {
+    if (lane.address >= kWindowBytes) return;
     const std::uint64_t offset = lane.address & ((1u << kClusterRankShift) - 1);
     const std::uint64_t rank = lane.address >> kClusterRankShift;
     Block* block =
@@ -107,24 +108,30 @@ void BlockCheck::shared(const Lane& lane, const Access& access) {
 void BlockCheck::race(const Lane& lane, Byte& byte, std::uint64_t offset, bool silent) {
     if (silent) return;
     const std::uint32_t thread = lane.thread();
-    const auto conflicts = [&](const Mark& mark) {
-        return mark.at != nullptr && !(mark.strong && lane.strong) &&
+    const auto conflicts = [&](const Mark& mark, bool strong) {
+        return mark.at != nullptr && !(strong && lane.strong) &&
                !(mark.step == step_ && mark.at == &lane.i) && !order_.before(mark.when, thread);
     };
-    if (conflicts(byte.write)) report_race(lane, offset, lane.writes, byte.write, true);
+    if (conflicts(byte.write, byte.strong[0]))
+        report_race(lane, offset, lane.writes, byte.write, true);
     if (lane.writes) {
-        for (const Mark& read : byte.reads) {
-            if (conflicts(read)) report_race(lane, offset, true, read, false);
+        for (std::size_t n = 0; n < byte.reads.size(); ++n) {
+            if (conflicts(byte.reads[n], byte.strong[n + 1]))
+                report_race(lane, offset, true, byte.reads[n], false);
         }
     }
-    const Mark mark{order_.now(thread), &lane.i, step_, lane.strong};
+    const Mark mark{order_.now(thread), step_, &lane.i};
     if (lane.writes) {
         byte.write = mark;
         byte.reads = {};
+        byte.strong = {lane.strong, false, false};
     } else {
-        if (byte.reads[0].at != nullptr && byte.reads[0].when.thread != thread)
+        if (byte.reads[0].at != nullptr && byte.reads[0].when.thread != thread) {
             byte.reads[1] = byte.reads[0];
+            byte.strong[2] = byte.strong[1];
+        }
         byte.reads[0] = mark;
+        byte.strong[1] = lane.strong;
     }
 }
 

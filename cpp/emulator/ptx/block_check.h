@@ -31,14 +31,15 @@ class BlockCheck {
     /// An earlier access of one byte.
     struct Mark {
         Moment when;
+        std::uint32_t step = 0; ///< which execution of a warp's instruction
         const Instruction* at = nullptr;
-        std::uint64_t step = 0; ///< which execution of a warp's instruction
-        bool strong = false;    ///< atomic, volatile or with an order: no race with its like
     };
     struct Byte {
         Mark write;
         std::array<Mark, 2> reads; ///< of different threads, the latest first
         bool written = false;
+        /// By Mark, the write first: atomic, volatile or with an order, so no race with its like.
+        std::array<bool, 3> strong{};
     };
     /// One lane's access.
     struct Lane {
@@ -63,7 +64,7 @@ class BlockCheck {
     unsigned checks_;
     ThreadOrder order_;
     std::vector<Byte> bytes_;
-    std::uint64_t step_ = 0;
+    std::uint32_t step_ = 0;
 };
 
 } // namespace cudamod::emulator::ptx
