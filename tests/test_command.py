@@ -14,13 +14,22 @@ import pytest
 COMMAND = Path(sysconfig.get_path("scripts")) / "cudamod"
 
 
+def command_line(*arguments: str) -> list[str]:
+    if COMMAND.exists():
+        return [str(COMMAND), *arguments]
+    # installed into a folder without scripts
+    main = "import sys; from cudamod.command import main; sys.exit(main())"
+    return [sys.executable, "-c", main, *arguments]
+
+
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [str(COMMAND), *arguments]
-    if not COMMAND.exists():  # installed into a folder without scripts
-        main = "import sys; from cudamod.command import main; sys.exit(main())"
-        command = [sys.executable, "-c", main, *arguments]
     return subprocess.run(
-        command, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+        command_line(*arguments),
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
 

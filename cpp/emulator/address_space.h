@@ -1,5 +1,7 @@
 #pragma once
 
+#include "emulator/written_map.h"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -41,8 +43,9 @@ struct Allocation {
     std::atomic<bool> of_graph{false}; ///< of an allocation node, whose addresses stay reserved
     std::atomic<int> uses{1}; ///< of a node's memory: launches that hold it; 0: not allocated now
 
-    std::shared_ptr<Mark> begun; ///< reached when a stream-ordered allocation takes effect
-    bool freeing = false;        ///< a stream is to free it; under the driver's lock
+    std::shared_ptr<Mark> begun;         ///< reached when a stream-ordered allocation takes effect
+    bool freeing = false;                ///< a stream is to free it; under the driver's lock
+    std::unique_ptr<WrittenMap> written; ///< null: nobody watches
 
     Allocation() = default;
     ~Allocation();

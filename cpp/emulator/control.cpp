@@ -2,6 +2,7 @@
 
 #include "emulator/context.h"
 #include "emulator/device.h"
+#include "emulator/findings.h"
 #include "emulator/injection.h"
 #include "emulator/journal.h"
 #include "emulator/leaks.h"
@@ -148,6 +149,50 @@ CUDAMOD_CONTROL int cudamodEmulatorDevice(size_t ordinal, const char** architect
     return 1;
 }
 
+CUDAMOD_CONTROL int cudamodEmulatorProfile(size_t position, const char** architecture) {
+    static const auto* const names = new std::vector<std::string>(profile_names());
+    if (position >= names->size() || !architecture) return 0;
+    *architecture = (*names)[position].c_str();
+    return 1;
+}
+
+CUDAMOD_CONTROL int cudamodEmulatorReadFinding(size_t position, CudamodEmulatorFinding* finding) {
+    thread_local ptx::Fault fault;
+    if (!finding || !findings::read(position, fault)) return 0;
+    *finding = {};
+    finding->kind = findings::kind_name(fault.kind);
+    finding->kernel = fault.kernel.c_str();
+    finding->instruction = fault.instruction.c_str();
+    finding->text = fault.message.c_str();
+    finding->line = fault.line;
+    const auto copy = [](const ptx::Dim3& from, std::uint32_t* to) {
+        to[0] = from.x, to[1] = from.y, to[2] = from.z;
+    };
+    copy(fault.block, finding->block);
+    copy(fault.thread, finding->thread);
+    finding->has_address = fault.address.has_value();
+    finding->address = fault.address.value_or(0);
+    return 1;
+}
+
+CUDAMOD_CONTROL void cudamodEmulatorClearFindings() {
+    findings::clear();
+}
+
+CUDAMOD_CONTROL int cudamodEmulatorChecks(const char* names) {
+    unsigned checks = 0;
+    std::string_view rest = names ? names : "";
+    while (!rest.empty()) {
+        const std::string_view name = rest.substr(0, rest.find(','));
+        const auto check = findings::check_named(name);
+        if (!check) return 0;
+        checks |= *check;
+        rest.remove_prefix(std::min(name.size() + 1, rest.size()));
+    }
+    findings::set_checks(checks);
+    return 1;
+}
+
 CUDAMOD_CONTROL void cudamodEmulatorReset() {
     journal::enable(false);
     journal::clear();
@@ -156,6 +201,8 @@ CUDAMOD_CONTROL void cudamodEmulatorReset() {
     injection::disarm_all();
     clear_null_launches();
     set_attention(kNullLaunch, settings().null_launch);
+    findings::clear();
+    findings::set_checks(settings().checks);
     std::lock_guard lock(driver_mutex());
     objects().contexts.visit([](const auto& context) { clear_fault(*context); });
 }

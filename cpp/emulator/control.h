@@ -78,8 +78,28 @@ uint64_t cudamodEmulatorNullLaunches(void);
 /* Devices as CUDAMOD_EMULATOR_DEVICES chose them; before cuInit there are none. 0 past the last. */
 int cudamodEmulatorDevice(size_t ordinal, const char** architecture, const char** name);
 
-/* Back to a fresh start as far as control goes: journal, recorder and injections off and empty,
- * faults of contexts forgotten. Objects stay alive. */
+/* Architecture `position` that a device may have; 0 past the last. Works before cuInit. */
+int cudamodEmulatorProfile(size_t position, const char** architecture);
+
+/* What kernels did wrong: their faults, and what checks found. `address` is a device address, or an
+ * offset in shared memory; it is there if `has_address`. `line` 0: no single instruction is at
+ * fault. The newest 10,000 are kept. */
+typedef struct {
+    const char *kind, *kernel, *instruction, *text;
+    int line; /* of the PTX */
+    uint32_t block[3], thread[3];
+    int has_address;
+    uint64_t address;
+} CudamodEmulatorFinding;
+int cudamodEmulatorReadFinding(size_t position, CudamodEmulatorFinding* finding);
+void cudamodEmulatorClearFindings(void);
+
+/* The checks of launches from now on, by name: "uninitialized", "races", "barriers", "all", with
+ * commas; "" for none. 0 when a name is unknown. In the strict manner a finding is a fault. */
+int cudamodEmulatorChecks(const char* names);
+
+/* Back to a fresh start as far as control goes: journal, recorder, injections and findings off and
+ * empty, checks as the environment has them, faults of contexts forgotten. Objects stay alive. */
 void cudamodEmulatorReset(void);
 
 /* Row `position` of the table of behaviours: what the driver does, and how it is known (measured on

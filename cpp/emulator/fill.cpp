@@ -41,8 +41,10 @@ void enqueue(CUdeviceptr address, std::size_t pitch, Element value, std::size_t 
     lock.unlock();
     stream->enqueue([=, context = stream->context] {
         if (!require_live(span, *context, "A fill")) return;
-        for (std::size_t y = 0; y < height; ++y)
+        for (std::size_t y = 0; y < height; ++y) {
             fill_row(span.host + y * pitch, value, width);
+            note_written(span.allocation.get(), span.host + y * pitch, row);
+        }
     });
     if (span.allocation->kind == MemoryKind::device) return;
     stream->wait();

@@ -18,7 +18,8 @@ ptx::Window KernelMemory::find(std::uint64_t address, std::size_t size) {
     auto allocation = address_space().find(address, size);
     if (!allocation || !allocation->live() || !reachable(*allocation)) return {};
     const ptx::Window window{allocation->begin, allocation->end(), allocation->host,
-                             !allocation->read_only};
+                             !allocation->read_only,
+                             allocation->written ? allocation->written->data() : nullptr};
     std::lock_guard lock(mutex_);
     if (std::find(in_use_.begin(), in_use_.end(), allocation) == in_use_.end())
         in_use_.push_back(std::move(allocation));

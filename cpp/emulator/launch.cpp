@@ -6,6 +6,7 @@
 #include "emulator/context.h"
 #include "emulator/device.h"
 #include "emulator/event.h"
+#include "emulator/findings.h"
 #include "emulator/kernel_memory.h"
 #include "emulator/launch_watch.h"
 #include "emulator/library.h"
@@ -137,6 +138,8 @@ void execute(const ValidLaunch& launch) {
         profile.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
     work.seed = settings().seed;
     work.threads = settings().threads;
+    work.checks = findings::checks();
+    work.found = findings::hear;
     work.start_thread = [](std::function<void()> job) { workers().start(std::move(job)); };
     LaunchWatch watch;
     work.watch = [&watch] { return watch.reason_to_end(); };
@@ -146,6 +149,7 @@ void execute(const ValidLaunch& launch) {
         std::fflush(stdout);
     });
     if (!fault) return;
+    if (!findings::by_check(fault->kind)) findings::add(*fault);
     std::lock_guard lock(driver_mutex());
     record_fault(*function.module->context, status_of(fault->kind), fault->message);
 }

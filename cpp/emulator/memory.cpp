@@ -17,6 +17,7 @@ std::shared_ptr<Allocation> allocate(const std::shared_ptr<Context>& context, st
              context->device->total_bytes);
     }
     allocation->context = context;
+    allocation->written = WrittenMap::make(bytes);
     return allocation;
 }
 

@@ -28,6 +28,7 @@ std::shared_ptr<Allocation> place(const std::shared_ptr<Context>& context,
     memory->read_only = variable.constant;
     memory->context = context;
     memory->device = context->device;
+    memory->written.reset();
     std::memset(memory->host, 0, bytes);
     if (!variable.initial.empty())
         std::memcpy(memory->host, variable.initial.data(),

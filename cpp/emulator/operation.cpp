@@ -98,8 +98,11 @@ void copy_box(const CUDA_MEMCPY3D& copy) {
     const Span to_span = span_of(to), from_span = span_of(from);
     for (std::size_t z = 0; z < copy.Depth; ++z) {
         for (std::size_t y = 0; y < copy.Height; ++y) {
-            std::memmove(to_span.host + z * to.slice + y * to.pitch,
-                         from_span.host + z * from.slice + y * from.pitch, copy.WidthInBytes);
+            std::byte* const target = to_span.host + z * to.slice + y * to.pitch;
+            const std::byte* const source = from_span.host + z * from.slice + y * from.pitch;
+            std::memmove(target, source, copy.WidthInBytes);
+            note_copied(to_span.allocation.get(), target, from_span.allocation.get(), source,
+                        copy.WidthInBytes);
         }
     }
 }
@@ -114,6 +117,8 @@ void fill_rectangle(const CUDA_MEMSET_NODE_PARAMS_v1& fill) {
         for (std::size_t x = 0; x < fill.width; ++x)
             std::memcpy(span.host + y * fill.pitch + x * fill.elementSize, &fill.value,
                         fill.elementSize);
+        note_written(span.allocation.get(), span.host + y * fill.pitch,
+                     fill.width * fill.elementSize);
     }
 }
 

@@ -86,7 +86,11 @@ std::shared_ptr<Allocation> allocation_in(const Pool& pool, std::size_t bytes,
         if (!shared) pool.area->give_back(*offset);
         return shared;
     }
-    if (pool.device) return address_space().allocate_device(*pool.device, bytes, 512, begun);
+    if (pool.device) {
+        auto made = address_space().allocate_device(*pool.device, bytes, 512, begun);
+        if (made) made->written = WrittenMap::make(bytes);
+        return made;
+    }
     return address_space().allocate_host(
         bytes, pool.managed() ? MemoryKind::managed : MemoryKind::pinned, begun);
 }

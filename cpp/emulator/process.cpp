@@ -11,6 +11,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <pthread.h>
+#include <string>
+#include <unistd.h>
 
 namespace cudamod::emulator {
 
@@ -55,11 +57,18 @@ void announce() {
                  names.empty() ? "no device" : names.c_str());
 }
 
+/// %p in a file's name is the number of the process.
+std::string of_this_process(std::string path) {
+    if (const std::size_t at = path.find("%p"); at != std::string::npos)
+        path.replace(at, 2, std::to_string(getpid()));
+    return path;
+}
+
 void at_exit() {
     if (attention.load() & kNotInitialized) return;
     scheduler().stop();
     if (settings().leak_report) report_leaks();
-    const std::string& path = settings().journal;
+    const std::string path = of_this_process(settings().journal);
     if (!path.empty() && path != "1" && !journal::write_file(path)) {
         std::fprintf(stderr, "cudamod: emulated driver: the journal cannot be written to '%s'\n",
                      path.c_str());

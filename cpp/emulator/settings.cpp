@@ -1,5 +1,7 @@
 #include "emulator/settings.h"
 
+#include "emulator/findings.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -67,6 +69,18 @@ std::vector<std::string> split(std::string_view text) {
     return parts;
 }
 
+unsigned read_checks(const char* name) {
+    unsigned checks = 0;
+    const char* text = variable(name);
+    for (const std::string& part : split(text ? text : "")) {
+        if (const auto check = findings::check_named(part))
+            checks |= *check;
+        else
+            complain(name, part.c_str(), "uninitialized, races, barriers or all wanted");
+    }
+    return checks;
+}
+
 Settings read_environment() {
     Settings read;
     read.driver_version =
@@ -88,6 +102,7 @@ Settings read_environment() {
     read.launch_seconds = read_number("CUDAMOD_EMULATOR_LAUNCH_SECONDS", 0, 0);
     read.interruptible = read_switch("CUDAMOD_EMULATOR_INTERRUPT", true);
     read.threads = static_cast<unsigned>(read_number("CUDAMOD_EMULATOR_THREADS", 1, 1));
+    read.checks = read_checks("CUDAMOD_EMULATOR_CHECKS");
     if (const char* text = variable("CUDAMOD_EMULATOR_FAIL")) read.failures = text;
     return read;
 }

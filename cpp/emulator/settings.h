@@ -34,6 +34,7 @@ struct Settings {
     std::uint64_t launch_seconds = 0;
     bool interruptible = true; ///< CUDAMOD_EMULATOR_INTERRUPT=0: Ctrl-C ends no kernel
     unsigned threads = 1; ///< CUDAMOD_EMULATOR_THREADS: threads that execute one kernel's blocks
+    unsigned checks = 0;  ///< CUDAMOD_EMULATOR_CHECKS=races,barriers,...: ptx::kCheck...
     std::string failures; ///< CUDAMOD_EMULATOR_FAIL=cuMemAlloc:2:2,... (call:nth:status)
 };
 

@@ -21,8 +21,11 @@ bool on_device(const Transfer::Side& side) {
 
 void move(const Transfer& transfer) {
     for (std::size_t row = 0; row < transfer.height; ++row) {
-        std::memmove(transfer.to.span.host + row * transfer.to.pitch,
-                     transfer.from.span.host + row * transfer.from.pitch, transfer.width);
+        std::byte* const to = transfer.to.span.host + row * transfer.to.pitch;
+        const std::byte* const from = transfer.from.span.host + row * transfer.from.pitch;
+        std::memmove(to, from, transfer.width);
+        note_copied(transfer.to.span.allocation.get(), to, transfer.from.span.allocation.get(),
+                    from, transfer.width);
     }
 }
 

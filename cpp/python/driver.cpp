@@ -1,9 +1,11 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include "driver/environment.h"
 #include "driver/functions.h"
 #include "driver/library.h"
+#include "driver/search.h"
 #include "driver/status.h"
 #include "python/bindings.h"
 #include "python/gil_released.h"
@@ -56,6 +58,8 @@ void bind_driver(nb::module_& module) {
                "CFFI's ffi and lib over the same driver table.");
     module.def("driver_select", driver::select, nb::arg("choice"));
     module.def("driver_selection", driver::selection);
+    module.def("driver_places", driver::places, nb::arg("choice"),
+               "What to try for a choice, in order: names for the loader and paths.");
     module.def("driver_opened", driver::opened);
     module.def(
         "driver_open", [] { return describe(open_without_gil()); },

@@ -1,3 +1,4 @@
+#include "emulator/ptx/block_check.h"
 #include "emulator/ptx/runtime.h"
 #include "emulator/ptx/worker.h"
 
@@ -44,6 +45,7 @@ void synchronize(Warp& w, const Instruction& i, std::uint32_t mask) {
         barrier.count += static_cast<std::uint32_t>(__builtin_popcount(votes));
         barrier.voters += static_cast<std::uint32_t>(__builtin_popcount(mask));
     }
+    if (w.block->check) w.block->check->arrive(w, mask, number);
     w.wait(i, GroupState::AtBarrier, 0, number);
     w.block->check_barrier(number);
 }
@@ -56,6 +58,7 @@ void arrive(Warp& w, const Instruction& i, std::uint32_t mask) {
     barrier.expected = expected;
     barrier.arrived +=
         mask == w.live ? kLanes : static_cast<std::uint32_t>(__builtin_popcount(mask));
+    if (w.block->check) w.block->check->arrive(w, mask, number);
     w.block->check_barrier(number);
 }
 

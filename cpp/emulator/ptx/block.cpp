@@ -1,5 +1,7 @@
 #include "emulator/ptx/block.h"
 
+#include "emulator/ptx/block_check.h"
+
 namespace cudamod::emulator::ptx {
 namespace {
 
@@ -19,6 +21,9 @@ void deliver(const Group& group, const Barrier& barrier) {
 }
 
 } // namespace
+
+Block::Block() = default;
+Block::~Block() = default;
 
 std::uint32_t Block::live_threads() const {
     std::uint32_t count = 0;
@@ -45,6 +50,7 @@ void Block::check_barrier(unsigned number) {
     const bool complete =
         barrier.expected == 0 ? threads >= live_threads() : waiting >= barrier.expected;
     if (!complete) return;
+    if (check) check->pass(number, barrier.expected != 0);
     for (const auto& warp : warps) {
         for (Group& group : warp->groups()) {
             if (group.state != GroupState::AtBarrier || group.barrier != number) continue;
@@ -74,6 +80,7 @@ void Cluster::check_barrier() {
     if (arrived < live) return;
     in_use = false;
     for (Block* block : blocks) {
+        if (block->check) block->check->meet();
         for (const auto& warp : block->warps) {
             warp->cluster_arrived = 0;
             for (Group& group : warp->groups()) {

@@ -4,10 +4,12 @@
 #include "emulator/ptx/warp.h"
 
 #include <array>
+#include <memory>
 
 namespace cudamod::emulator::ptx {
 
 struct Cluster;
+class BlockCheck;
 
 constexpr unsigned kBarriers = 16;
 
@@ -27,6 +29,10 @@ struct Block {
     std::array<Barrier, kBarriers> barriers;
     std::uint32_t threads = 0;
     Cluster* cluster = nullptr;
+    std::unique_ptr<BlockCheck> check; ///< null: nobody asked for checks
+
+    Block();
+    ~Block();
 
     std::uint32_t live_threads() const;
 

@@ -40,7 +40,19 @@ struct Instruction {
     std::int64_t immediate = 0; ///< displacement, branch target, small settings
     std::uint32_t extra = 0;    ///< of the family: call site, table, special register ...
     std::uint32_t source = 0;   ///< index into Code::sources
-    std::uint32_t cache = 0;    ///< memory instructions: index of the worker's window
+    std::uint32_t cache = 0;    ///< memory instructions: index of the worker's window, from 1
+};
+
+/// Which memory an instruction names. Constant memory is global memory to the interpreter.
+enum class Where : std::uint8_t { Global, Shared, Local, Generic };
+
+/// What a memory instruction does, for checks.
+struct Access {
+    enum class Kind : std::uint8_t { Other, Load, Store, Atomic };
+    Kind kind = Kind::Other;
+    Where where = Where::Generic;
+    std::uint8_t bytes = 0, vector = 1; ///< bytes of all elements together
+    bool strong = false;                ///< atomic, volatile or with an order
 };
 
 struct SourceLine {
@@ -138,7 +150,12 @@ struct Code {
     std::vector<CallSite> calls;
     std::vector<MatrixSite> matrices;
     std::vector<std::vector<std::uint32_t>> branch_tables; ///< instruction indices
-    std::uint32_t memory_instructions = 0;
+    std::uint32_t memory_instructions = 1;                 ///< and one: Instruction::cache
+    std::vector<Access> accesses; ///< by Instruction::cache, where it is a plain access
+
+    bool is_plain(const Instruction& i) const {
+        return i.cache < accesses.size() && accesses[i.cache].kind != Access::Kind::Other;
+    }
 };
 
 } // namespace cudamod::emulator::ptx

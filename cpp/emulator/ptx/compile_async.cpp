@@ -116,6 +116,10 @@ void FunctionCompiler::memory_barrier(const Form& form, const syntax::Instructio
             fail("The destination of an arrival at another block's mbarrier must be '_'");
     }
     set_address(result, where);
+    // To the checks a lock: who waits there knows what those knew who arrived.
+    const bool writes = form.has("init") || form.has("inval");
+    note_access(result, writes ? Access::Kind::Store : Access::Kind::Atomic,
+                (result.extra & 1) != 0 ? Where::Generic : Where::Shared, 8);
     emit(result);
 }
 

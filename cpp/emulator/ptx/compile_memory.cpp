@@ -152,9 +152,23 @@ void FunctionCompiler::memory(const Form& form, const syntax::Instruction& synta
     result.handler =
         load ? context_.set.load(bytes, vector, memory) : context_.set.store(bytes, vector, memory);
     set_address(result, address);
+    const bool strong = form.has("volatile") || form.has("relaxed") || form.has("acquire") ||
+                        form.has("release") || form.has("mmio");
+    note_access(result, load ? Access::Kind::Load : Access::Kind::Store, memory, bytes * vector,
+                vector, strong);
     emit(result);
     for (const Result& produced : results)
         finish(produced);
+}
+
+/// What checks have to know of it.
+void FunctionCompiler::note_access(const Instruction& result, Access::Kind kind, Where where,
+                                   unsigned bytes, unsigned vector, bool strong) {
+    auto& accesses = context_.code.accesses;
+    accesses.resize(result.cache + 1);
+    accesses[result.cache] = {kind, where, static_cast<std::uint8_t>(bytes),
+                              static_cast<std::uint8_t>(vector),
+                              strong || kind == Access::Kind::Atomic};
 }
 
 void FunctionCompiler::atomic(const Form& form, const syntax::Instruction& syntax) {
@@ -196,6 +210,7 @@ void FunctionCompiler::atomic(const Form& form, const syntax::Instruction& synta
         result.slots[n - first] = source(syntax.operands[n], form.type());
     result.handler = select_atomic(form, memory);
     set_address(result, address);
+    note_access(result, Access::Kind::Atomic, memory, size_of(form.type()));
     emit(result);
 }
 
@@ -229,6 +244,7 @@ void FunctionCompiler::vector_atomic(const Form& form, const syntax::Instruction
         result.slots[1] = sources[n];
         result.handler = select_atomic(form, memory);
         set_address(result, address);
+        note_access(result, Access::Kind::Atomic, memory, size_of(form.type()));
         emit(result);
         address.displacement += size_of(form.type());
     }

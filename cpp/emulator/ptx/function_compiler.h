@@ -129,6 +129,8 @@ class FunctionCompiler {
 
     Instruction& emit(Instruction instruction);
     void set_address(Instruction& instruction, const Address& address);
+    void note_access(const Instruction& result, Access::Kind kind, Where where, unsigned bytes,
+                     unsigned vector = 1, bool strong = false);
 
     ModuleContext& context_;
     FunctionCode& function_;

@@ -6,9 +6,6 @@
 
 namespace cudamod::emulator::ptx {
 
-/// Which memory an instruction names. Constant memory is global memory to the interpreter.
-enum class Where : std::uint8_t { Global, Shared, Local, Generic };
-
 /// Memory instructions: slots 0..7 hold the values, this one the 64-bit address.
 constexpr unsigned kAddressSlot = 8;
 

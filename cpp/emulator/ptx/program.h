@@ -107,13 +107,27 @@ enum class FaultKind {
     InvalidAddressSpace, ///< 717
     Timeout,             ///< 702; also a launch that was told to end
     Deadlock,
-    StackOverflow
+    StackOverflow,
+    UninitializedRead, ///< found by kCheckUninitialized
+    SharedRace,        ///< found by kCheckRaces
+    BarrierDivergence  ///< found by kCheckBarriers
 };
 
-/// `message` names kernel, line and text of the instruction, block, thread and address.
+/// Checks that a launch may ask for.
+constexpr unsigned kCheckUninitialized = 1, ///< reads of global and shared memory nobody wrote
+    kCheckRaces = 2,    ///< accesses of shared memory by two threads of a block with no barrier
+                        ///< between them
+    kCheckBarriers = 4; ///< threads of a warp that don't wait in the same barrier instruction
+
+/// `message` names kernel, line and text of the instruction, block, thread and address; the rest
+/// is the same for programs, where it is known.
 struct Fault {
     FaultKind kind = FaultKind::Trap;
     std::string message;
+    std::string kernel{}, instruction{};
+    int line = 0; ///< 0: no single instruction is at fault
+    Dim3 block{0, 0, 0}, thread{0, 0, 0};
+    std::optional<std::uint64_t> address{}; ///< generic, or an offset in shared memory
 };
 
 /// Live memory: device addresses [begin, end), whose first byte lies at `host`. Empty: no such
@@ -123,6 +137,8 @@ struct Window {
     std::uint64_t begin = 0, end = 0;
     std::byte* host = nullptr;
     bool writable = true;
+    /// A byte for each of the window's: not 0 once it was written. Null: all of it was.
+    std::uint8_t* written = nullptr;
 };
 
 /// Device memory as the interpreter sees it; called from all of a launch's threads.
@@ -146,6 +162,9 @@ struct Launch {
     std::uint32_t multiprocessors = 1, shared_limit_bytes = 0;
     std::uint64_t seed = 0;
     unsigned threads = 1;
+    unsigned checks = 0; ///< kCheck...
+    /// Hears what checks find, from all of the launch's threads; false makes it the launch's fault.
+    std::function<bool(const Fault&)> found;
     /// Asked now and then by all threads of the launch: why it must end, or null. It then ends with
     /// FaultKind::Timeout.
     std::function<const char*()> watch;

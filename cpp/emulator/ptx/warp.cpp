@@ -1,5 +1,6 @@
 #include "emulator/ptx/warp.h"
 
+#include "emulator/ptx/block_check.h"
 #include "emulator/ptx/worker.h"
 
 #include <algorithm>
@@ -144,6 +145,11 @@ bool Warp::select_group(bool rotate) {
 }
 
 Warp::Status Warp::run(std::uint32_t steps) {
+    return block->check ? run_groups<true>(steps) : run_groups<false>(steps);
+}
+
+template <bool Checked>
+Warp::Status Warp::run_groups(std::uint32_t steps) {
     way_given_ = false;
     if (!select_group(rotate_)) return live == 0 ? Status::Exited : Status::Blocked;
     rotate_ = false;
@@ -151,7 +157,10 @@ Warp::Status Warp::run(std::uint32_t steps) {
         const Instruction* i = pc++;
         std::uint32_t mask = active;
         if (i->guard != kNoSlot) mask &= *at<std::uint32_t>(i->guard) ^ i->guard_xor;
-        if (mask != 0) i->handler(*this, *i, mask);
+        if (mask != 0) {
+            if (Checked && i->cache != 0) block->check->access(*this, *i, mask);
+            i->handler(*this, *i, mask);
+        }
         if (pc < limit && --steps != 0) [[likely]]
             continue;
         park();

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -108,9 +109,18 @@ class Warp {
     unsigned first_lane() const { return static_cast<unsigned>(__builtin_ctz(active)); }
 
     [[noreturn]] void fault(FaultKind kind, const Instruction& i, unsigned lane,
-                            const std::string& detail) const;
+                            const std::string& detail,
+                            std::optional<std::uint64_t> address = std::nullopt) const;
+    /// What a check found, once per launch, instruction and kind: a fault, unless the launch goes
+    /// on.
+    void report(FaultKind kind, const Instruction& i, unsigned lane, const std::string& detail,
+                std::optional<std::uint64_t> address = std::nullopt) const;
 
   private:
+    Fault describe(FaultKind kind, const Instruction& i, unsigned lane, const std::string& detail,
+                   std::optional<std::uint64_t> address) const;
+    template <bool Checked>
+    Status run_groups(std::uint32_t steps);
     bool select_group(bool rotate);
     void park();
     void check_synchronized();

@@ -1,16 +1,25 @@
+#include "emulator/ptx/fault_text.h"
 #include "emulator/ptx/worker.h"
 
-namespace cudamod::emulator::ptx {
-namespace {
+#include <cstdio>
 
-std::string triple(std::uint32_t x, std::uint32_t y, std::uint32_t z) {
-    return "(" + std::to_string(x) + "," + std::to_string(y) + "," + std::to_string(z) + ")";
+namespace cudamod::emulator::ptx {
+
+std::string address_text(std::uint64_t address) {
+    char text[24];
+    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
+    return text;
 }
 
-/// The instruction on one line.
-std::string squeezed(std::string_view text) {
+std::string triple_text(const Dim3& value) {
+    return "(" + std::to_string(value.x) + "," + std::to_string(value.y) + "," +
+           std::to_string(value.z) + ")";
+}
+
+std::string instruction_text(const Code& code, const Instruction& i) {
+    const SourceLine& source = code.sources[i.source];
     std::string result;
-    for (const char c : text) {
+    for (const char c : std::string_view(code.text).substr(source.begin, source.length)) {
         const bool blank = c == ' ' || c == '\t' || c == '\n' || c == '\r';
         if (!blank) {
             result += c;
@@ -21,20 +30,40 @@ std::string squeezed(std::string_view text) {
     return result.substr(0, 200);
 }
 
-} // namespace
-
-void Warp::fault(FaultKind kind, const Instruction& i, unsigned lane,
-                 const std::string& detail) const {
+Fault Warp::describe(FaultKind kind, const Instruction& i, unsigned lane, const std::string& detail,
+                     std::optional<std::uint64_t> address) const {
     const Code& code = worker->grid.code;
-    const SourceLine& source = code.sources[i.source];
-    std::string message =
-        "kernel '" + worker->grid.kernel().name + "', line " + std::to_string(source.line) + " '" +
-        squeezed(std::string_view(code.text).substr(source.begin, source.length)) + "'";
+    Fault fault;
+    fault.kind = kind;
+    fault.kernel = worker->grid.kernel().name;
+    fault.line = code.sources[i.source].line;
+    fault.instruction = instruction_text(code, i);
+    fault.block = block->index;
+    fault.thread = {tid[0][lane], tid[1][lane], tid[2][lane]};
+    fault.address = address;
+    fault.message = "kernel '" + fault.kernel + "', line " + std::to_string(fault.line) + " '" +
+                    fault.instruction + "'";
     if (frame != nullptr && frame->parent != nullptr)
-        message += " in function '" + frame->code->name + "'";
-    message += ", block " + triple(block->index.x, block->index.y, block->index.z) + ", thread " +
-               triple(tid[0][lane], tid[1][lane], tid[2][lane]) + ": " + detail;
-    throw FaultError{{kind, message}};
+        fault.message += " in function '" + frame->code->name + "'";
+    fault.message += ", block " + triple_text(fault.block) + ", thread " +
+                     triple_text(fault.thread) + ": " + detail;
+    return fault;
+}
+
+void Warp::fault(FaultKind kind, const Instruction& i, unsigned lane, const std::string& detail,
+                 std::optional<std::uint64_t> address) const {
+    throw FaultError{describe(kind, i, lane, detail, address)};
+}
+
+void Warp::report(FaultKind kind, const Instruction& i, unsigned lane, const std::string& detail,
+                  std::optional<std::uint64_t> address) const {
+    Grid& grid = worker->grid;
+    {
+        const std::lock_guard lock(grid.fault_mutex);
+        if (!grid.reported.insert({&i, kind}).second) return;
+    }
+    const Fault found = describe(kind, i, lane, detail, address);
+    if (!grid.launch.found || !grid.launch.found(found)) throw FaultError{found};
 }
 
 } // namespace cudamod::emulator::ptx

@@ -1,4 +1,5 @@
 /// shfl, vote, match, redux, elect and bar.warp.
+#include "emulator/ptx/block_check.h"
 #include "emulator/ptx/runtime.h"
 
 #include <algorithm>
@@ -206,7 +207,9 @@ void elect(Warp& w, const Part* parts, std::size_t count) {
     deliver_predicate(w, parts, count, 1, 1u << leader);
 }
 
-void meet(Warp&, const Part*, std::size_t) {}
+void meet(Warp& w, const Part* parts, std::size_t count) {
+    if (w.block->check) w.block->check->meet_in_warp(w, everybody(parts, count));
+}
 
 /// With a membermask, in the slot of that number.
 template <Evaluate E, unsigned Members>

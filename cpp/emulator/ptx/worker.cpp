@@ -1,10 +1,11 @@
 #include "emulator/ptx/worker.h"
 
+#include "emulator/ptx/block_check.h"
+#include "emulator/ptx/fault_text.h"
 #include "emulator/ptx/heap.h"
 
 #include <algorithm>
 #include <cstring>
-#include <sstream>
 #include <utility>
 
 namespace cudamod::emulator::ptx {
@@ -12,15 +13,9 @@ namespace {
 
 constexpr std::uint32_t kQuantum = 16384, kSharedQuantum = 2048;
 
-std::string hex(std::uint64_t value) {
-    std::ostringstream out;
-    out << "0x" << std::hex << value;
-    return out.str();
-}
-
 std::string access(std::uint64_t address, std::uint32_t size, bool write) {
     return std::string(write ? "write of " : "read of ") + std::to_string(size) + " bytes at " +
-           hex(address);
+           address_text(address);
 }
 
 Dim3 position(std::uint64_t index, const Dim3& size) {
@@ -38,7 +33,7 @@ std::byte* Worker::find_global(const Warp& warp, const Instruction& i, unsigned 
                                std::uint64_t address, std::uint32_t size, bool write) {
     if (address % size != 0) {
         warp.fault(FaultKind::MisalignedAddress, i, lane,
-                   access(address, size, write) + " is misaligned");
+                   access(address, size, write) + " is misaligned", address);
     }
     return global_memory(warp, i, lane, address, size, write);
 }
@@ -48,7 +43,7 @@ std::byte* Worker::global_memory(const Warp& warp, const Instruction& i, unsigne
     if (in_window(address, kHeapWindow)) {
         if (std::byte* host = DeviceHeap::instance().find(address, size)) return host;
         warp.fault(FaultKind::IllegalAddress, i, lane,
-                   access(address, size, write) + ": not allocated by malloc");
+                   access(address, size, write) + ": not allocated by malloc", address);
     }
     if (in_window(address, kWorkspaceWindow) &&
         address - kWorkspaceWindow + size <= sizeof grid.workspace) {
@@ -62,29 +57,36 @@ std::byte* Worker::global_memory(const Warp& warp, const Instruction& i, unsigne
                        (in_window(address, kSharedWindow)  ? "shared"
                         : in_window(address, kLocalWindow) ? "local"
                                                            : "parameter") +
-                       " memory");
+                       " memory",
+                   address);
     }
     const Window window = grid.memory.find(address, size);
     const bool inside = window.host != nullptr && address >= window.begin && address < window.end &&
                         window.end - address >= size;
     if (!inside) {
         warp.fault(FaultKind::IllegalAddress, i, lane,
-                   access(address, size, write) + ": " + grid.memory.explain(address));
+                   access(address, size, write) + ": " + grid.memory.explain(address), address);
     }
     if (write && !window.writable) {
         warp.fault(FaultKind::IllegalAddress, i, lane,
-                   access(address, size, write) + ": the memory is read-only");
+                   access(address, size, write) + ": the memory is read-only", address);
     }
-    windows[i.cache] = window;
-    return window.host + (address - window.begin);
+    std::byte* const host = window.host + (address - window.begin);
+    if (window.written == nullptr || grid.code.is_plain(i)) {
+        windows[i.cache] = window;
+    } else if (write) { // nobody else notes it
+        std::fill_n(window.written + (address - window.begin), size, std::uint8_t{1});
+    }
+    return host;
 }
 
 std::byte* Worker::find_shared(const Warp& warp, const Instruction& i, unsigned lane,
                                std::uint64_t offset, std::uint32_t size) {
     if (offset % size != 0) {
         warp.fault(FaultKind::MisalignedAddress, i, lane,
-                   "shared address " + hex(offset) + " is misaligned for " + std::to_string(size) +
-                       " bytes");
+                   "shared address " + address_text(offset) + " is misaligned for " +
+                       std::to_string(size) + " bytes",
+                   offset);
     }
     return shared_memory(warp, i, lane, offset, size);
 }
@@ -100,10 +102,12 @@ std::byte* Worker::shared_memory(const Warp& warp, const Instruction& i, unsigne
     }
     if (target == nullptr || at + size > target->shared.size() || offset >= kWindowBytes) {
         warp.fault(FaultKind::IllegalAddress, i, lane,
-                   "shared address " + hex(offset) + " (" + std::to_string(size) +
+                   "shared address " + address_text(offset) + " (" + std::to_string(size) +
                        " bytes) lies outside the block's " +
-                       std::to_string(warp.block->shared.size()) + " bytes");
+                       std::to_string(warp.block->shared.size()) + " bytes",
+                   offset);
     }
+    if (target->check) target->check->touch(at, size);
     return const_cast<Block*>(target)->shared.data() + at;
 }
 
@@ -111,14 +115,16 @@ std::byte* Worker::find_local(const Warp& warp, const Instruction& i, unsigned l
                               std::uint64_t offset, std::uint32_t size) {
     if (offset % size != 0) {
         warp.fault(FaultKind::MisalignedAddress, i, lane,
-                   "local address " + hex(offset) + " is misaligned for " + std::to_string(size) +
-                       " bytes");
+                   "local address " + address_text(offset) + " is misaligned for " +
+                       std::to_string(size) + " bytes",
+                   offset);
     }
     if (offset >= warp.local_limit || warp.local_limit - offset < size) {
         warp.fault(FaultKind::IllegalAddress, i, lane,
-                   "local address " + hex(offset) + " (" + std::to_string(size) +
+                   "local address " + address_text(offset) + " (" + std::to_string(size) +
                        " bytes) lies outside the thread's stack of " +
-                       std::to_string(warp.local_limit) + " bytes");
+                       std::to_string(warp.local_limit) + " bytes",
+                   offset);
     }
     return warp.local + std::size_t{lane} * warp.local_stride + offset;
 }
@@ -127,7 +133,7 @@ std::uint64_t Worker::shared_offset(const Warp& warp, const Instruction& i, unsi
                                     std::uint64_t address) const {
     if (!in_window(address, kSharedWindow)) {
         warp.fault(FaultKind::InvalidAddressSpace, i, lane,
-                   "generic address " + hex(address) + " is not one of shared memory");
+                   "generic address " + address_text(address) + " is not one of shared memory");
     }
     return address - kSharedWindow;
 }
@@ -194,6 +200,8 @@ void Worker::prepare_block(Block& block, Dim3 index) {
     block.threads = size.x * size.y * size.z;
     block.barriers.fill(Barrier{});
     block.shared.assign(grid.shared_bytes, std::byte{0});
+    if (grid.launch.checks != 0)
+        block.check = std::make_unique<BlockCheck>(block, grid.launch.checks);
     const std::uint32_t warps = (block.threads + kLanes - 1) / kLanes;
     const bool fresh = block.warps.size() != warps;
     block.warps.resize(warps);

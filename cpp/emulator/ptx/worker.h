@@ -8,6 +8,8 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <set>
+#include <utility>
 
 namespace cudamod::emulator::ptx {
 
@@ -27,6 +29,7 @@ struct Grid {
     std::atomic<bool> stop{false};
     std::mutex fault_mutex{};
     std::optional<Fault> fault{};
+    std::set<std::pair<const Instruction*, FaultKind>> reported{}; ///< by checks
 
     const Entry& kernel() const { return code.entries[launch.entry]; }
     std::uint64_t blocks() const {

@@ -1,0 +1,39 @@
+#include "emulator/written_map.h"
+
+#include "emulator/address_space.h"
+#include "emulator/findings.h"
+
+#include <cstring>
+#include <sys/mman.h>
+
+namespace cudamod::emulator {
+
+std::unique_ptr<WrittenMap> WrittenMap::make(std::size_t bytes) {
+    if (!(findings::checks() & ptx::kCheckUninitialized)) return nullptr;
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return nullptr;
+    return std::unique_ptr<WrittenMap>(new WrittenMap(static_cast<std::uint8_t*>(memory), bytes));
+}
+
+WrittenMap::~WrittenMap() {
+    munmap(data_, bytes_);
+}
+
+void note_written(const Allocation* memory, const std::byte* at, std::size_t bytes) {
+    if (memory && memory->written)
+        std::memset(memory->written->data() + (at - memory->host), 1, bytes);
+}
+
+void note_copied(const Allocation* to_memory, const std::byte* to, const Allocation* from_memory,
+                 const std::byte* from, std::size_t bytes) {
+    if (!to_memory || !to_memory->written) return;
+    if (!from_memory || !from_memory->written) {
+        note_written(to_memory, to, bytes);
+        return;
+    }
+    std::memmove(to_memory->written->data() + (to - to_memory->host),
+                 from_memory->written->data() + (from - from_memory->host), bytes);
+}
+
+} // namespace cudamod::emulator
