@@ -11,8 +11,8 @@
 
 namespace cudamod::handles {
 
-/// Who ends a driver object: its last handle, somebody else, nobody before the process ends, or this
-/// library, whose own it is.
+/// Who ends a driver object: its last handle, somebody else, nobody before the process ends, or
+/// this library, whose own it is.
 enum class Lifetime { Owned, Borrowed, Process, Internal };
 
 /// What a box depends on, as kind and raw value.
