@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import cudamod
-from cudamod import Device, Stream
+from cudamod import Buffer, Device, Stream
 
 
 class AsMethod:
@@ -27,12 +27,29 @@ class AsProperty(AsMethod):
 
 SPEAKERS = [AsMethod, AsProperty]
 
+
+def with_memory(device: Device, use: Callable[[Buffer], object]) -> None:
+    """Memory that is there before any stream uses it, and until all have."""
+    memory = device.allocate(8)
+    device.sync()
+    try:
+        use(memory)
+    finally:
+        device.sync()
+
+
 USES: dict[str, Callable[[Device, Any], object]] = {
     "create_stream": lambda device, stream: device.create_stream(stream),
     "allocate": lambda device, stream: device.allocate(8, stream=stream),
-    "copy_to": lambda device, stream: device.allocate(8).copy_to(bytearray(8), stream=stream),
-    "copy_from": lambda device, stream: device.allocate(8).copy_from(bytes(8), stream=stream),
-    "fill": lambda device, stream: device.allocate(8).fill(0, stream=stream),
+    "copy_to": lambda device, stream: with_memory(
+        device, lambda memory: memory.copy_to(bytearray(8), stream=stream)
+    ),
+    "copy_from": lambda device, stream: with_memory(
+        device, lambda memory: memory.copy_from(bytes(8), stream=stream)
+    ),
+    "fill": lambda device, stream: with_memory(
+        device, lambda memory: memory.fill(0, stream=stream)
+    ),
     "fill nothing": lambda device, stream: device.allocate(0).fill(0, stream=stream),
     "close": lambda device, stream: device.allocate(8).close(stream),
     "wait": lambda device, stream: device.create_stream().wait(stream),
