@@ -1,7 +1,7 @@
+#include "emulator/ptx/tensor_map.h"
 #include "emulator/call.h"
 #include "emulator/context.h"
 #include "emulator/device.h"
-#include "emulator/ptx/tensor_map.h"
 
 #include <array>
 #include <cinttypes>

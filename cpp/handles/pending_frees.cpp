@@ -60,8 +60,8 @@ void PendingFrees::note(const StreamHandle& stream, CUstream order) noexcept {
     }
     try {
         if (!mark.event)
-            mark.event = create_event(box.context, box.device, CU_EVENT_DISABLE_TIMING,
-                                      Lifetime::Internal);
+            mark.event =
+                create_event(box.context, box.device, CU_EVENT_DISABLE_TIMING, Lifetime::Internal);
         driver::check(driver::table.cuEventRecord(*mark.event, order), "cuEventRecord");
     } catch (...) {
         mark.event.reset();

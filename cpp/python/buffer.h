@@ -26,7 +26,7 @@ struct Buffer {
     handles::DeviceMemoryHandle memory; // empty for a foreign range
     nb::object owner;                   // keeps a foreign range alive
     nb::object resource;   // none: that of the device's current pool, or of a foreign range
-    nb::object descriptor; // of memory of another process: what it was imported by
+    nb::object descriptor = {}; // of memory of another process: what it was imported by
 
     ~Buffer() {
         release_owner(std::move(owner));

@@ -132,6 +132,8 @@ nb::object encode_tiled(nb::handle type, const Tensor& tensor, const nb::tuple& 
     int device = 0;
     handles::ContextScope scope(context_for(tensor, device));
     CUtensorMap map;
+    // A tensor of one dimension has no strides, but the driver wants an address of them.
+    if (layout.strides.empty()) layout.strides.push_back(0);
     check(driver::table.cuTensorMapEncodeTiled(
               &map, layout.type(), layout.rank(), pointer(tensor), layout.dimensions.data(),
               layout.strides.data(), box.data(), layout.element_strides.data(),
