@@ -25,7 +25,7 @@ struct Buffer {
     bool closed = false;
     handles::DeviceMemoryHandle memory; // empty for a foreign range
     nb::object owner;                   // keeps a foreign range alive
-    nb::object resource;   // none: that of the device's current pool, or of a foreign range
+    nb::object resource;        // none: that of the device's current pool, or of a foreign range
     nb::object descriptor = {}; // of memory of another process: what it was imported by
 
     ~Buffer() {

@@ -39,13 +39,14 @@ struct Replayed {
 struct LaunchSequence {
     PyObject_HEAD vectorcallfunc vectorcall;
     PyObject* weak_references;
-    Replayed replayed;
+    alignas(Replayed) std::byte replayed[sizeof(Replayed)]; // it has no standard layout
 };
 
 PyTypeObject* sequence_type = nullptr;
 
 Replayed& replayed_of(PyObject* self) {
-    return reinterpret_cast<LaunchSequence*>(self)->replayed;
+    auto* place = reinterpret_cast<LaunchSequence*>(self)->replayed;
+    return *std::launder(reinterpret_cast<Replayed*>(place));
 }
 
 /// Lets the interpreter lock go for a scope, unless it is to be held.
@@ -308,7 +309,7 @@ PyObject* make_sequence(PyTypeObject* type, PyObject* arguments, PyObject* keywo
         if (!sequence) return nullptr;
         sequence->vectorcall = call;
         sequence->weak_references = nullptr;
-        new (&sequence->replayed) Replayed(std::move(replayed));
+        new (sequence->replayed) Replayed(std::move(replayed));
         PyObject_GC_Track(sequence);
         return reinterpret_cast<PyObject*>(sequence);
     } catch (...) {
@@ -338,7 +339,7 @@ void deallocate(PyObject* self) {
     PyObject_GC_UnTrack(self);
     auto* sequence = reinterpret_cast<LaunchSequence*>(self);
     if (sequence->weak_references) PyObject_ClearWeakRefs(self);
-    sequence->replayed.~Replayed();
+    replayed_of(self).~Replayed();
     PyTypeObject* type = Py_TYPE(self);
     PyObject_GC_Del(self);
     Py_DECREF(type);
