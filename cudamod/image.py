@@ -19,6 +19,7 @@ __all__ = ["Image"]
 LOADABLE = ("cubin", "ptx", "fatbin")
 CODE_TYPES = (*LOADABLE, "ltoir", "object", "library")
 
+_UNSUPPORTED_PTX_VERSION = 222  # CUDA_ERROR_UNSUPPORTED_PTX_VERSION
 _NO_BINARY_FOR_GPU = 209  # CUDA_ERROR_NO_BINARY_FOR_GPU
 _FILE_NOT_FOUND = 301  # CUDA_ERROR_FILE_NOT_FOUND
 _OPERATING_SYSTEM = 304  # CUDA_ERROR_OPERATING_SYSTEM
@@ -92,7 +93,14 @@ class Image:
                 except CUDAError as error:
                     if error.status == _NO_BINARY_FOR_GPU:
                         error.args = (str(error) + self._architectures(),)
-                    raise
+                    # Options of the driver's compiler mean nothing to another one.
+                    newer = self.code_type == "ptx" and error.status == _UNSUPPORTED_PTX_VERSION
+                    if not newer or self.options:
+                        raise
+                    from cudamod.newer_ptx import assemble_newer
+
+                    cubin = assemble_newer(self.contents(), self.name, error)
+                    self._loaded = _core.Library.load(cubin, self.subject, [], False)
             return self._loaded
 
     def read(self) -> list[ImageInfo]:

@@ -33,7 +33,7 @@ def assemble_newer(ptx: bytes, name: str, refusal: CUDAError) -> bytes:
         NVJITLINK.path()
         arch = suffixed[1].decode() if suffixed else current_architecture()
         options = ProgramOptions(name=name or None, arch=arch)
-        code = Program(ptx.decode(), "ptx", options).compile("cubin").code
+        code = Program(ptx.decode(errors="replace"), "ptx", options).compile("cubin").code
     except (CompileError, CompilerNotFoundError) as error:
         raise type(refusal)(
             f"{refusal}. nvJitLink, which would assemble it, doesn't: {error}",

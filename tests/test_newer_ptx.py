@@ -53,13 +53,7 @@ def test_without_nvjitlink_the_error_says_what_helps(monkeypatch: pytest.MonkeyP
 @needs_nvjitlink
 def test_a_driver_that_is_older_than_the_ptx(run_python: Callable[..., str]) -> None:
     code = f"""
-from cudamod import CUDAError, ObjectCode
-from cudamod.newer_ptx import assemble_newer
-ptx = {PTX.replace("8.0", "8.7").encode()!r}
-try:
-    ObjectCode.from_ptx(ptx).load()
-except CUDAError as error:
-    assert error.name == "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", error
-    print(ObjectCode.from_cubin(assemble_newer(ptx, "", error)).get_kernel("nothing").name)
+from cudamod import ObjectCode
+print(ObjectCode.from_ptx({PTX.replace("8.0", "8.7").encode()!r}).get_kernel("nothing").name)
 """
     assert run_python(code, CUDAMOD_EMULATOR_DRIVER_VERSION="12040") == "nothing\n"
