@@ -16,6 +16,7 @@ CUDAMOD_BEHAVIOUR("library", measured, "JIT log buffers are filled while the ima
 CUDAMOD_BEHAVIOUR("library", measured, "A damaged cubin answers 200 at the load itself, a missing file 301.")
 CUDAMOD_BEHAVIOUR("library", measured, "faithful: attributes of a kernel whose library was unloaded still answer 0. strict: 400.")
 CUDAMOD_BEHAVIOUR("library", assumed, "Launching a kernel whose library was unloaded answers 400, also in the faithful manner.")
+CUDAMOD_BEHAVIOUR("library", measured, "Asked for a variable, a kernel's name and an empty one answer 1, another name that there is not 500.")
 CUDAMOD_BEHAVIOUR("library", measured, "Unloading a library waits for the contexts in which it was used.")
 CUDAMOD_BEHAVIOUR("link", assumed, "The driver's linker joins PTX into one PTX text, which this driver loads; other inputs answer 801.")
 CUDAMOD_BEHAVIOUR("link", assumed, "Symbols of the same name in two modules collide, also where neither is visible outside its module.")

@@ -83,7 +83,15 @@ void load(CUlibrary* handle, std::vector<std::byte> bytes, unsigned jit_count,
 std::shared_ptr<Allocation> variable_of(CUlibrary handle, const char* name, bool managed) {
     require_pointer(name, "the name");
     const auto library = find_library(handle);
-    const auto module = module_in(library, current_context());
+    const auto context = current_context();
+    const auto module = module_in(library, context);
+    if (!managed) {
+        if (!*name) fail(CUDA_ERROR_INVALID_VALUE, "The name of a variable is empty");
+        const auto code = usable_code(*library, *context->device);
+        for (const KernelCode& kernel : code->kernels) {
+            if (kernel.name == name) fail(CUDA_ERROR_INVALID_VALUE, "'%s' is a kernel", name);
+        }
+    }
     auto variable = find_variable(*module, name);
     if ((variable->kind == MemoryKind::managed) != managed) {
         fail(CUDA_ERROR_NOT_FOUND, "Variable '%s' is %smanaged", name, managed ? "not " : "");

@@ -112,7 +112,9 @@ std::optional<GlobalVariable> find_global(const LibraryHandle& library, const st
     GlobalVariable variable{};
     auto attempt = [&](auto function, const char* call) {
         CUresult status = function(&variable.address, &variable.size, *library, name.c_str());
-        if (status == CUDA_ERROR_NOT_FOUND) {
+        // A kernel's name answers INVALID_VALUE ("not tracked by CUDA"), and so does an empty one;
+        // there is nothing else here that could be invalid.
+        if (status == CUDA_ERROR_NOT_FOUND || status == CUDA_ERROR_INVALID_VALUE) {
             driver::take_log(status);
             return false;
         }
