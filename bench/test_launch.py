@@ -64,6 +64,7 @@ def test_arguments(interleaved: Interleaved, bench: Bench, kind: str, count: int
     )
 
 
+@pytest.mark.filterwarnings("ignore")  # the peers' own
 @pytest.mark.parametrize("count", [0, 4, 8, 16])
 @pytest.mark.parametrize("name", PEERS)
 def test_peer(

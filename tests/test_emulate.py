@@ -56,7 +56,7 @@ def program(tmp_path_factory: pytest.TempPathFactory, cxx: list[str]) -> Path:
 
 def python(code: str) -> list[str]:
     # The current folder may be the checkout, whose package has no extension module.
-    return ["--", sys.executable, "-c", f"import sys\nsys.path.pop(0)\n{code}"]
+    return ["--", sys.executable, "-c", f"import sys\nsys.path[:] = filter(None, sys.path)\n{code}"]
 
 
 def test_a_program_in_c(program: Path) -> None:

@@ -8,6 +8,10 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
+
+if not hasattr(np, "row_stack"):
+    np.row_stack = np.vstack  # what numba-cuda 0.30 still asks of NumPy
+
 from numba import cuda, vectorize
 
 warnings.simplefilter("ignore")
