@@ -106,7 +106,6 @@ class Warp {
     void give_way() { limit = nullptr, way_given_ = true; }
 
     std::vector<Group>& groups() { return groups_; }
-    unsigned first_lane() const { return static_cast<unsigned>(__builtin_ctz(active)); }
 
     [[noreturn]] void fault(FaultKind kind, const Instruction& i, unsigned lane,
                             const std::string& detail,
