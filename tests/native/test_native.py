@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,16 +32,24 @@ def run(command: list[str]) -> None:
         pytest.fail(f"{' '.join(command)}: exit status {done.returncode}\n{done.stdout[-8000:]}")
 
 
+def tool(name: str) -> str:
+    """A program of the environment that runs the tests, or else of the system."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    found = shutil.which(name, path=path)
+    if found is None:
+        pytest.skip(f"native tests need {name}")
+    return found
+
+
 @pytest.fixture(scope="session")
 def build(pytestconfig: pytest.Config) -> Path:
     """The folder with the built programs; kept between runs, so that only changes are compiled."""
-    for tool in ("cmake", "ninja"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"native tests need {tool}")
+    cmake, ninja = tool("cmake"), tool("ninja")
     assert pytestconfig.cache is not None
     folder = pytestconfig.cache.mkdir("cudamod-native")
-    run(["cmake", "-S", str(HERE), "-B", str(folder), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug"])
-    run(["cmake", "--build", str(folder), "-j2"])
+    options = ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}", "-DCMAKE_BUILD_TYPE=Debug"]
+    run([cmake, "-S", str(HERE), "-B", str(folder), *options])
+    run([cmake, "--build", str(folder), "-j2"])
     return folder
 
 
