@@ -30,6 +30,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run on the emulated driver (default) or on the installed one",
     )
     parser.addoption(
+        "--long",
+        action="store_true",
+        help="run for a minute what shows by its length that something never happens",
+    )
+    parser.addoption(
         "--cuda-headers",
         type=Path,
         metavar="DIR",
