@@ -1,11 +1,13 @@
 #include "python/argument.h"
 
 #include "python/dlpack_abi.h"
+#include "python/framework.h"
 #include "python/number.h"
 #include "python/pointer.h"
 #include "python/scalar.h"
 #include "python/tensor_map.h"
 #include "python/text.h"
+#include "python/torch_tensor.h"
 #include "python/type_cache.h"
 
 #include <cmath>
@@ -69,7 +71,7 @@ bool store_float(double number, PyObject* value, const Type& type, std::byte* ce
     return !overflow || too_large(value, type, site);
 }
 
-constexpr Type kComplex128{TypeClass::Complex, 16, 0, 0, true};
+constexpr Type kComplex128{TypeClass::Complex, true, 16, 0, 0};
 
 bool store_complex(Py_complex number, PyObject* value, const Type& type, std::byte* cell,
                    const ArgumentSite& site) {
@@ -340,14 +342,19 @@ bool convert_buffer(PyObject* value, const Parameter& parameter, std::byte* cell
     return pointer_from_buffer(*nb::inst_ptr<Buffer>(nb::handle(value)), cell, site);
 }
 
+/// Whether the value told the launch's stream: its address is known, and the device its own.
+bool was_described(PyObject* value, std::byte* cell, const ArgumentSite& site) {
+    if (!site.described || site.described->object != value) return false;
+    std::memcpy(cell, &site.described->address, sizeof site.described->address);
+    return true;
+}
+
+/// Writes the address of a tensor as DLPack describes it.
 bool convert_dlpack(PyObject* value, const Parameter& parameter, std::byte* cell,
                     const ArgumentSite& site, const void* exchange_api) {
     if (!parameter.takes_pointer) [[unlikely]]
         return mismatched_array(value, parameter.type, site);
-    if (site.described && site.described->object == value) { // the launch's device is its own
-        std::memcpy(cell, &site.described->address, sizeof site.described->address);
-        return true;
-    }
+    if (was_described(value, cell, site)) return true;
     dlpack::DLTensor tensor;
     if (static_cast<const dlpack::DLPackExchangeAPI*>(exchange_api)
             ->dltensor_from_py_object_no_sync(value, &tensor) != 0) [[unlikely]]
@@ -361,6 +368,23 @@ bool convert_dlpack(PyObject* value, const Parameter& parameter, std::byte* cell
     return true;
 }
 
+/// torch's own way, and DLPack for whatever that can't tell.
+bool convert_torch(PyObject* value, const Parameter& parameter, std::byte* cell,
+                   const ArgumentSite& site, const void* exchange_api) {
+    std::uint64_t address;
+    int device;
+    if (parameter.takes_pointer) [[likely]] {
+        if (was_described(value, cell, site)) return true;
+        if (torch_reader.read(value, address, device) && device == site.device) [[likely]] {
+            std::memcpy(cell, &address, sizeof address);
+            return true;
+        }
+    }
+    if (!convert_dlpack(value, parameter, cell, site, exchange_api)) return false;
+    if (torch_reader.undecided()) torch_reader.decide(value, exchange_api);
+    return true;
+}
+
 bool convert_dlpack_methods(PyObject* value, const Parameter& parameter, std::byte* cell,
                             const ArgumentSite& site, const void*) {
     if (!parameter.takes_pointer) return mismatched_array(value, parameter.type, site);
@@ -371,6 +395,12 @@ bool convert_cuda_array(PyObject* value, const Parameter& parameter, std::byte* 
                         const ArgumentSite& site, const void*) {
     if (!parameter.takes_pointer) return mismatched_array(value, parameter.type, site);
     return pointer_from_cuda_array(value, cell, site);
+}
+
+bool convert_cupy(PyObject* value, const Parameter& parameter, std::byte* cell,
+                  const ArgumentSite& site, const void*) {
+    if (!parameter.takes_pointer) return mismatched_array(value, parameter.type, site);
+    return pointer_from_cupy(value, cell, site) || pointer_from_cuda_array(value, cell, site);
 }
 
 bool convert_host_array(PyObject* value, const Parameter& parameter, std::byte*,
@@ -409,8 +439,11 @@ Conversion conversion_of(PyTypeObject* type) {
         type == &PyMemoryView_Type)
         return {convert_bytes, nullptr};
     if (is_numpy_array(type)) return {convert_host_array, nullptr};
-    if (const void* api = dlpack_exchange_api(type)) return {convert_dlpack, api};
-    if (type_has(type, "__cuda_array_interface__")) return {convert_cuda_array, nullptr};
+    if (const void* api = dlpack_exchange_api(type))
+        return {is_torch_tensor(type) ? convert_torch : convert_dlpack, api};
+    if (type_has(type, "__cuda_array_interface__"))
+        return {framework_of(type).framework == Framework::CuPy ? convert_cupy : convert_cuda_array,
+                nullptr};
     if (type_has(type, "__dlpack__") && type_has(type, "__dlpack_device__"))
         return {convert_dlpack_methods, nullptr};
     if (type->tp_as_number && type->tp_as_number->nb_index) return {convert_index, nullptr};

@@ -155,6 +155,27 @@ bool pointer_from_dlpack_methods(PyObject* value, std::byte* cell, const Argumen
                : pointer_elsewhere(value, device, address, cell, site);
 }
 
+bool pointer_from_cupy(PyObject* value, std::byte* cell, const ArgumentSite& site) {
+    static PyObject* const data_name = PyUnicode_InternFromString("data");
+    static PyObject* const device_name = PyUnicode_InternFromString("device_id");
+    static PyObject* const address_name = PyUnicode_InternFromString("ptr");
+    nb::object data = nb::steal(PyObject_GetAttr(value, data_name));
+    nb::object device, address;
+    if (data.is_valid()) device = nb::steal(PyObject_GetAttr(data.ptr(), device_name));
+    if (device.is_valid()) address = nb::steal(PyObject_GetAttr(data.ptr(), address_name));
+    auto number = [](const nb::object& object, std::uint64_t& result) {
+        bool negative;
+        return object.is_valid() && PyLong_CheckExact(object.ptr()) &&
+               read_long(object.ptr(), result, negative) && !negative;
+    };
+    std::uint64_t ordinal, pointer;
+    if (number(device, ordinal) && number(address, pointer) &&
+        ordinal == static_cast<std::uint64_t>(site.device))
+        return store(pointer, cell);
+    PyErr_Clear();
+    return false;
+}
+
 bool pointer_from_cuda_array(PyObject* value, std::byte* cell, const ArgumentSite& site) {
     PyObject* interface = PyObject_GetAttrString(value, "__cuda_array_interface__");
     if (!interface) return false;
