@@ -1,8 +1,8 @@
 """Turns the results of ``pytest bench --benchmark-json=FILE`` into a Markdown page and plots.
 
-    python bench/report.py FILE [FOLDER]
+    python bench/report.py FILE... [--to FOLDER]
 
-Writes FOLDER/benchmarks.md, and beside it overhead.png (overhead by peer) and arguments.png (cost
+Several files are parts of one run. Writes FOLDER/benchmarks.md, and beside it overhead.png (overhead by peer) and arguments.png (cost
 by number of arguments) where matplotlib is installed.
 """
 
@@ -122,13 +122,14 @@ def plot_arguments(benchmarks: list[Result], path: Path) -> None:
 def main() -> int:
     """Write the page and the plots."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("results", type=Path)
-    parser.add_argument("folder", type=Path, nargs="?", default=Path("."))
+    parser.add_argument("results", type=Path, nargs="+")
+    parser.add_argument("--to", type=Path, default=Path("."), dest="folder")
     options = parser.parse_args()
-    results = json.loads(options.results.read_text())
-    benchmarks: list[Result] = results["benchmarks"]
+    # A part that was ended before its first benchmark leaves an empty file.
+    parts = [json.loads(text) for path in options.results if (text := path.read_text())]
+    benchmarks: list[Result] = [result for part in parts for result in part["benchmarks"]]
     options.folder.mkdir(parents=True, exist_ok=True)
-    page = ["# Benchmarks\n", head(results)]
+    page = ["# Benchmarks\n", *dict.fromkeys(head(part) for part in parts)]
     plots = {"overhead.png": plot_overhead, "arguments.png": plot_arguments}
     try:
         for name, plot in plots.items():

@@ -83,8 +83,12 @@ def test_peer(
         pytest.skip(f"{name} is not installed: {error}")
     launcher = bench.kernel(count).bind(bench.config, bench.stream)
     floor_arguments = bench.arguments(count)
-    # cuda.core takes only its own Buffers, and cuda.bindings addresses: ours stand for them.
-    stand_ins = {"cuda.core": bench.numpy_arguments(count), "cuda.bindings": floor_arguments}
+    # cuda.core takes only its own Buffers, the others addresses: ours stand for them.
+    stand_ins = {
+        "cuda.core": bench.numpy_arguments(count),
+        "cuda.bindings": floor_arguments,
+        "PyCUDA": bench.numpy_arguments(count),
+    }
     same = stand_ins.get(name, peer.arguments)
     interleaved(
         loop_over(launcher, *same),

@@ -38,7 +38,9 @@ LaunchQueue::~LaunchQueue() {
 void LaunchQueue::settle() noexcept {
     if (count_ > 1 && !broken_) {
         const Mark& newest = marks_[(first_ + count_ - 1) % marks_.size()];
-        if (driver::table.cuEventQuery(newest.event) == CUDA_SUCCESS) unfinished_ = count_ = 0;
+        CUresult status = driver::table.cuEventQuery(newest.event);
+        if (status == CUDA_SUCCESS) unfinished_ = count_ = 0;
+        broken_ = status != CUDA_SUCCESS && status != CUDA_ERROR_NOT_READY;
     }
     while (count_ && !broken_) {
         const Mark& mark = marks_[first_];
