@@ -2,8 +2,8 @@
 
     python bench/report.py FILE... [--to FOLDER]
 
-Several files are parts of one run. Writes FOLDER/benchmarks.md, and beside it overhead.png (overhead
-by peer) and arguments.png (cost by number of arguments) where matplotlib is installed.
+Several files are parts of one run. Writes FOLDER/benchmarks.md, and beside it overhead.png
+(overhead by peer) and arguments.png (cost by number of arguments) where matplotlib is installed.
 """
 
 from __future__ import annotations
