@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -24,8 +25,9 @@ def head(results: Result) -> str:
     machine, commit = results["machine_info"], results["commit_info"]
     ours = machine["cudamod"]
     dirty = ", changed" if commit.get("dirty") else ""
+    driver = re.sub(r"/\S*/", "", ours["driver"])  # which file, not where
     return (
-        f"Driver: {ours['driver']}; device: {ours['device']}; "
+        f"Driver: {driver}; device: {ours['device']}; "
         f"{machine['python_implementation']} {machine['python_version']}; "
         f"cudamod {ours['version']}, commit {str(commit['id'])[:10]}{dirty}; "
         f"{results['datetime'][:10]}.\n"

@@ -23,7 +23,7 @@ using launch::TypeClass;
 
 bool mismatch(PyObject* value, const Type& type, const ArgumentSite& site, const char* hint = "") {
     PyErr_Format(PyExc_TypeError, "kernel '%s', argument %zu (%s): can't pass %s object %s%s",
-                 site.kernel.c_str(), site.index, launch::name_of(type).c_str(),
+                 site.kernel.name().c_str(), site.index, launch::name_of(type).c_str(),
                  Py_TYPE(value)->tp_name, text_of(value).c_str(), hint);
     return false;
 }
@@ -32,7 +32,7 @@ bool mismatch(PyObject* value, const Type& type, const ArgumentSite& site, const
 bool mismatched_array(PyObject* value, const Type& type, const ArgumentSite& site,
                       const char* hint = "") {
     PyErr_Format(PyExc_TypeError, "kernel '%s', argument %zu (%s): can't pass %s object%s",
-                 site.kernel.c_str(), site.index, launch::name_of(type).c_str(),
+                 site.kernel.name().c_str(), site.index, launch::name_of(type).c_str(),
                  Py_TYPE(value)->tp_name, hint);
     return false;
 }
@@ -40,14 +40,14 @@ bool mismatched_array(PyObject* value, const Type& type, const ArgumentSite& sit
 bool out_of_range(PyObject* value, const Type& type, const ArgumentSite& site) {
     std::string low = type.low ? "-" + std::to_string(type.low) : "0";
     PyErr_Format(PyExc_OverflowError, "kernel '%s', argument %zu (%s): %s is out of range %s .. %s",
-                 site.kernel.c_str(), site.index, launch::name_of(type).c_str(),
+                 site.kernel.name().c_str(), site.index, launch::name_of(type).c_str(),
                  text_of(value).c_str(), low.c_str(), std::to_string(type.high).c_str());
     return false;
 }
 
 bool too_large(PyObject* value, const Type& type, const ArgumentSite& site) {
     PyErr_Format(PyExc_OverflowError, "kernel '%s', argument %zu (%s): %s is too large",
-                 site.kernel.c_str(), site.index, launch::name_of(type).c_str(),
+                 site.kernel.name().c_str(), site.index, launch::name_of(type).c_str(),
                  text_of(value).c_str());
     return false;
 }
@@ -304,7 +304,7 @@ bool copy_bytes(PyObject* value, const Type& type, std::byte* cell, const Argume
     if (same) return true;
     PyErr_Format(PyExc_TypeError,
                  "kernel '%s', argument %zu (%s): %s object has %zd bytes, the parameter %u",
-                 site.kernel.c_str(), site.index, launch::name_of(type).c_str(),
+                 site.kernel.name().c_str(), site.index, launch::name_of(type).c_str(),
                  Py_TYPE(value)->tp_name, length, type.size);
     return false;
 }
@@ -327,7 +327,7 @@ bool convert_tensor_map(PyObject* value, const Parameter& parameter, std::byte* 
         PyExc_ValueError,
         "kernel '%s', argument %zu: the memory of the %s lies on device %d, but the launch "
         "is on device %d",
-        site.kernel.c_str(), site.index, Py_TYPE(value)->tp_name, device, site.device);
+        site.kernel.name().c_str(), site.index, Py_TYPE(value)->tp_name, device, site.device);
     return false;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "launch/kernel.h"
 #include "launch/layout.h"
 #include "python/buffer.h"
 #include "python/integer.h"
@@ -9,7 +10,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstring>
-#include <string>
 
 namespace cudamod::python {
 
@@ -24,7 +24,7 @@ struct DescribedTensor {
 
 /// Where a value is going, for its errors and for the check of its device.
 struct ArgumentSite {
-    const std::string& kernel;
+    const launch::Kernel& kernel;
     std::size_t index;
     int device;
     const DescribedTensor* described = nullptr;

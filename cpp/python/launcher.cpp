@@ -23,30 +23,30 @@ namespace {
 
 /// What the callable needs; the C++ part of the Python object, built in place and never moved.
 struct Bound {
+    LaunchParts parts; // with CURRENT only kernel, layout, config and manner hold
     std::shared_ptr<const launch::Kernel> kernel;
     std::shared_ptr<const launch::Layout> layout;
     nb::object config_object, stream_object, metadata; // stream_object: a Stream or CURRENT
     handles::StreamHandle handle;                      // empty with CURRENT
     LaunchSource source;
-    LaunchParts parts; // with CURRENT only kernel, layout, config and manner hold
 
     Bound(std::shared_ptr<const launch::Kernel> kernel_,
           std::shared_ptr<const launch::Layout> layout_, nb::object config, nb::object stream,
           nb::object metadata_, GilManner gil, handles::StreamHandle handle_,
           handles::LaunchQueue* queue)
-        : kernel(std::move(kernel_)), layout(std::move(layout_)), config_object(std::move(config)),
+        : parts{*kernel_,
+                *layout_,
+                *instance_or_exact<LaunchConfig>(config.ptr()),
+                handle_ ? handles::box_of<handles::StreamBox>(handle_) : no_stream(),
+                handle_ ? instance_or_exact<Stream>(stream.ptr())->handle : always_open(),
+                source,
+                queue,
+                gil},
+          kernel(std::move(kernel_)), layout(std::move(layout_)), config_object(std::move(config)),
           stream_object(std::move(stream)), metadata(std::move(metadata_)),
           handle(std::move(handle_)),
           source{kernel, config_object.ptr(), handle ? stream_object.ptr() : nullptr,
-                 metadata.ptr()},
-          parts{*kernel,
-                *layout,
-                *instance_or_exact<LaunchConfig>(config_object.ptr()),
-                handle ? handles::box_of<handles::StreamBox>(handle) : no_stream(),
-                handle ? instance_or_exact<Stream>(stream_object.ptr())->handle : always_open(),
-                source,
-                queue,
-                gil} {}
+                 metadata.ptr()} {}
     Bound(const Bound&) = delete;
     Bound& operator=(const Bound&) = delete;
 
