@@ -75,7 +75,7 @@ def programs(benchmarks: list[Result]) -> list[str]:
     return lines
 
 
-def plot_overhead(benchmarks: list[Result], path: Path) -> None:
+def plot_overhead(benchmarks: list[Result], path: Path) -> bool:
     """Nanoseconds over the C loop with four arguments, by library."""
     from matplotlib import pyplot
 
@@ -88,7 +88,10 @@ def plot_overhead(benchmarks: list[Result], path: Path) -> None:
         for way, row in result["extra_info"]["ns per call"].items():
             if "over C" in row and (way != OURS or "mixed" in result["name"]):
                 over[way] = row["over C"]
-    ways = sorted(over, key=over.__getitem__)
+    # The axis has no place for what drift makes negative.
+    ways = sorted((way for way in over if over[way] > 0), key=over.__getitem__)
+    if not ways:
+        return False
     figure, axes = pyplot.subplots(figsize=(8, 0.4 * len(ways) + 1.2), layout="constrained")
     colours = ["tab:green" if way.startswith(OURS) else "tab:grey" for way in ways]
     bars = axes.barh(ways, [over[way] for way in ways], color=colours)
@@ -96,9 +99,10 @@ def plot_overhead(benchmarks: list[Result], path: Path) -> None:
     axes.set(xscale="log", xlabel="ns per launch over the C loop, 4 arguments (log)")
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
+    return True
 
 
-def plot_arguments(benchmarks: list[Result], path: Path) -> None:
+def plot_arguments(benchmarks: list[Result], path: Path) -> bool:
     """Nanoseconds over the C loop by number of arguments."""
     from matplotlib import pyplot
 
@@ -110,6 +114,8 @@ def plot_arguments(benchmarks: list[Result], path: Path) -> None:
         for way, row in result["extra_info"]["ns per call"].items():
             if "over C" in row and (way != OURS or mixed):
                 series[way][result["extra_info"]["arguments"]] = row["over C"]
+    if not any(value > 0 for points in series.values() for value in points.values()):
+        return False
     figure, axes = pyplot.subplots(figsize=(8, 5), layout="constrained")
     for way, points in sorted(series.items()):
         counts = sorted(points)
@@ -119,6 +125,7 @@ def plot_arguments(benchmarks: list[Result], path: Path) -> None:
     axes.legend(fontsize="small")
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
+    return True
 
 
 def main() -> int:
@@ -135,8 +142,8 @@ def main() -> int:
     plots = {"overhead.png": plot_overhead, "arguments.png": plot_arguments}
     try:
         for name, plot in plots.items():
-            plot(benchmarks, options.folder / name)
-            page.append(f"![{plot.__doc__}]({name})\n")
+            if plot(benchmarks, options.folder / name):
+                page.append(f"![{plot.__doc__}]({name})\n")
     except ImportError as error:
         print(f"no plots: {error}", file=sys.stderr)
     for title, lines in {
