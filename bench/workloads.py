@@ -127,6 +127,7 @@ class Bench:
         )
         yield "launcher, 4 args, watched by a hook", _watched(loop_over(launcher, *plain_arguments))
         yield from self.tensor_loops(four)
+        yield "LaunchConfig(grid, block, shmem_size)", _configure
         yield "get_kernel again", loop_over(self.codes[4].get_kernel, "empty")
         yield "attributes.num_regs again", _read_registers(four)
         active = four.occupancy.max_active_blocks_per_multiprocessor
@@ -171,6 +172,11 @@ def _watched(loop: Loop) -> Loop:
             loop(times)
 
     return watched
+
+
+def _configure(times: int) -> None:
+    for _ in range(times):
+        cudamod.LaunchConfig(grid=(64, 1, 1), block=(256, 1, 1), shmem_size=1024)
 
 
 def _read_registers(kernel: cudamod.Kernel) -> Loop:

@@ -27,10 +27,11 @@ CUfunction function_of(const KernelOccupancy& self) {
     return reinterpret_cast<CUfunction>(self.kernel->raw());
 }
 
-void check(CUresult status, const char* call, const KernelOccupancy& self,
-           const std::string& values) {
+/// `values` says what was asked, when that has to be told.
+template <class Values>
+void check(CUresult status, const char* call, const KernelOccupancy& self, Values&& values) {
     driver::check(status, call, [&] {
-        return "kernel '" + self.kernel->name() + "', " + values +
+        return "kernel '" + self.kernel->name() + "', " + values() +
                (status == CUDA_ERROR_INVALID_CONTEXT ? "; call Device.set_current() first" : "");
     });
 }
@@ -51,7 +52,7 @@ int max_active_blocks_per_multiprocessor(const KernelOccupancy& self, nb::handle
     check(driver::table.cuOccupancyMaxActiveBlocksPerMultiprocessor(
               &blocks, function_of(self), block_size, as_the_driver_reads(dynamic_size)),
           "cuOccupancyMaxActiveBlocksPerMultiprocessor", self,
-          "block of " + std::to_string(block_size) + " threads");
+          [&] { return "block of " + std::to_string(block_size) + " threads"; });
     return blocks;
 }
 
@@ -64,8 +65,10 @@ std::size_t available_dynamic_shared_memory_per_block(const KernelOccupancy& sel
     std::size_t bytes = 0;
     check(driver::table.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, function_of(self), blocks,
                                                                 block_size),
-          "cuOccupancyAvailableDynamicSMemPerBlock", self,
-          std::to_string(blocks) + " blocks of " + std::to_string(block_size) + " threads");
+          "cuOccupancyAvailableDynamicSMemPerBlock", self, [&] {
+              return std::to_string(blocks) + " blocks of " + std::to_string(block_size) +
+                     " threads";
+          });
     return bytes;
 }
 
@@ -163,7 +166,7 @@ nb::object max_potential_block_size(const KernelOccupancy& self, nb::handle need
     if (query.callable) innermost_query = query.outer;
     if (query.failed) throw nb::python_error();
     check(status, "cuOccupancyMaxPotentialBlockSize", self,
-          "block size limit " + std::to_string(block_size_limit));
+          [&] { return "block size limit " + std::to_string(block_size_limit); });
     return potential_block_size(grid, block);
 }
 
@@ -180,7 +183,7 @@ int cluster_query(const KernelOccupancy& self, const LaunchConfig& config, nb::h
     config.copy_to(native, box.raw);
     int answer = 0;
     check(query(&answer, function_of(self), &native.config), name, self,
-          "block " + config.shape().block.text());
+          [&] { return "block " + config.shape().block.text(); });
     return answer;
 }
 
