@@ -29,7 +29,8 @@ CUfunction function_of(const KernelOccupancy& self) {
 
 /// `values` says what was asked, when that has to be told.
 template <class Values>
-void check(CUresult status, const char* call, const KernelOccupancy& self, Values&& values) {
+void kernel_occupancy_check(CUresult status, const char* call, const KernelOccupancy& self,
+                            Values&& values) {
     driver::check(status, call, [&] {
         return "kernel '" + self.kernel->name() + "', " + values() +
                (status == CUDA_ERROR_INVALID_CONTEXT ? "; call Device.set_current() first" : "");
@@ -49,10 +50,11 @@ int max_active_blocks_per_multiprocessor(const KernelOccupancy& self, nb::handle
     std::size_t dynamic_size = size_argument(
         dynamic_bytes, "max_active_blocks_per_multiprocessor: dynamic_shared_memory_size");
     int blocks = 0;
-    check(driver::table.cuOccupancyMaxActiveBlocksPerMultiprocessor(
-              &blocks, function_of(self), block_size, as_the_driver_reads(dynamic_size)),
-          "cuOccupancyMaxActiveBlocksPerMultiprocessor", self,
-          [&] { return "block of " + std::to_string(block_size) + " threads"; });
+    kernel_occupancy_check(
+        driver::table.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+            &blocks, function_of(self), block_size, as_the_driver_reads(dynamic_size)),
+        "cuOccupancyMaxActiveBlocksPerMultiprocessor", self,
+        [&] { return "block of " + std::to_string(block_size) + " threads"; });
     return blocks;
 }
 
@@ -63,12 +65,12 @@ std::size_t available_dynamic_shared_memory_per_block(const KernelOccupancy& sel
         count, "available_dynamic_shared_memory_per_block: num_blocks_per_multiprocessor");
     int block_size = int_argument(block, "available_dynamic_shared_memory_per_block: block_size");
     std::size_t bytes = 0;
-    check(driver::table.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, function_of(self), blocks,
-                                                                block_size),
-          "cuOccupancyAvailableDynamicSMemPerBlock", self, [&] {
-              return std::to_string(blocks) + " blocks of " + std::to_string(block_size) +
-                     " threads";
-          });
+    kernel_occupancy_check(driver::table.cuOccupancyAvailableDynamicSMemPerBlock(
+                               &bytes, function_of(self), blocks, block_size),
+                           "cuOccupancyAvailableDynamicSMemPerBlock", self, [&] {
+                               return std::to_string(blocks) + " blocks of " +
+                                      std::to_string(block_size) + " threads";
+                           });
     return bytes;
 }
 
@@ -165,8 +167,8 @@ nb::object max_potential_block_size(const KernelOccupancy& self, nb::handle need
         &grid, &block, function_of(self), by_size, fixed, block_size_limit);
     if (query.callable) innermost_query = query.outer;
     if (query.failed) throw nb::python_error();
-    check(status, "cuOccupancyMaxPotentialBlockSize", self,
-          [&] { return "block size limit " + std::to_string(block_size_limit); });
+    kernel_occupancy_check(status, "cuOccupancyMaxPotentialBlockSize", self,
+                           [&] { return "block size limit " + std::to_string(block_size_limit); });
     return potential_block_size(grid, block);
 }
 
@@ -182,8 +184,8 @@ int cluster_query(const KernelOccupancy& self, const LaunchConfig& config, nb::h
     LaunchConfig::Native native;
     config.copy_to(native, box.raw);
     int answer = 0;
-    check(query(&answer, function_of(self), &native.config), name, self,
-          [&] { return "block " + config.shape().block.text(); });
+    kernel_occupancy_check(query(&answer, function_of(self), &native.config), name, self,
+                           [&] { return "block " + config.shape().block.text(); });
     return answer;
 }
 

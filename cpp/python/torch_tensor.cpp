@@ -9,7 +9,7 @@ namespace cudamod::python {
 namespace {
 
 /// New reference to an attribute of a module that is imported already; null without an error.
-PyObject* known(const char* module_name, const char* attribute) {
+PyObject* imported_attribute(const char* module_name, const char* attribute) {
     PyObject* name = PyUnicode_FromString(module_name);
     PyObject* module = name ? PyImport_GetModule(name) : nullptr;
     PyObject* found = module ? PyObject_GetAttrString(module, attribute) : nullptr;
@@ -20,7 +20,7 @@ PyObject* known(const char* module_name, const char* attribute) {
 }
 
 /// The address of the C++ tensor's innards as torch says it, or 0.
-std::uint64_t told_address(PyObject* tensor) {
+std::uint64_t told_cdata(PyObject* tensor) {
     PyObject* number = PyObject_GetAttrString(tensor, "_cdata");
     std::uint64_t address = 0;
     if (number && PyLong_Check(number)) address = PyLong_AsUnsignedLongLong(number);
@@ -35,7 +35,7 @@ std::uint64_t told_address(PyObject* tensor) {
 } // namespace
 
 bool is_torch_tensor(PyTypeObject* type) {
-    PyObject* base = known("torch._C", "TensorBase");
+    PyObject* base = imported_attribute("torch._C", "TensorBase");
     bool is =
         base && PyType_Check(base) && PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(base));
     Py_XDECREF(base);
@@ -68,14 +68,14 @@ bool TorchReader::proven_by(PyObject* tensor, const dlpack::DLTensor& described)
     std::uint64_t there, address = 0;
     int device = -1;
     std::memcpy(&there, place, sizeof there);
-    return there != 0 && there == told_address(tensor) && find_functions() &&
+    return there != 0 && there == told_cdata(tensor) && find_functions() &&
            ask(place, address, device) &&
            address == reinterpret_cast<std::uint64_t>(described.data) + described.byte_offset &&
            device == described.device.device_id;
 }
 
 void TorchReader::decide(PyObject* tensor, const void* exchange_api) noexcept {
-    PyObject* plain = known("torch", "Tensor");
+    PyObject* plain = imported_attribute("torch", "Tensor");
     bool is_plain = plain == reinterpret_cast<PyObject*>(Py_TYPE(tensor));
     Py_XDECREF(plain);
     if (!is_plain) return;
