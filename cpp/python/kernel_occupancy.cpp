@@ -203,10 +203,11 @@ int max_active_clusters(const KernelOccupancy& self, const LaunchConfig& config,
     });
 }
 
-constexpr const char* kOrigin = "Use Kernel.occupancy.";
-PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)},
-                       {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
-                       {0, nullptr}};
+constexpr const char* kKernelOccupancyOrigin = "Use Kernel.occupancy.";
+PyType_Slot kernel_occupancy_slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(refuse_new<kKernelOccupancyOrigin>)},
+    {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
+    {0, nullptr}};
 
 } // namespace
 
@@ -215,7 +216,7 @@ void bind_kernel_occupancy(nb::module_& module) {
                                 "Of KernelOccupancy.max_potential_block_size.",
                                 {{"min_grid_size", "blocks that fill the device"},
                                  {"max_block_size", "threads per block"}});
-    nb::class_<KernelOccupancy>(module, "KernelOccupancy", nb::type_slots(slots),
+    nb::class_<KernelOccupancy>(module, "KernelOccupancy", nb::type_slots(kernel_occupancy_slots),
                                 nb::is_weak_referenceable(),
                                 "The driver's occupancy answers for a kernel on the current "
                                 "device. All raise CUDAError when\n"
