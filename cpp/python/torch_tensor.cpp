@@ -86,6 +86,9 @@ void TorchReader::decide(PyObject* tensor, const void* exchange_api) noexcept {
         return;
     }
     if (described.device.device_type != dlpack::kDLCUDA || !described.data) return;
+    State undecided = State::Undecided; // one thread decides
+    if (!state_.compare_exchange_strong(undecided, State::Deciding, std::memory_order_acquire))
+        return;
     state_.store(proven_by(tensor, described) ? State::Proven : State::Refused,
                  std::memory_order_release);
 }

@@ -34,7 +34,7 @@ class TorchReader {
     void decide(PyObject* tensor, const void* exchange_api) noexcept;
 
   private:
-    enum class State : std::uint8_t { Undecided, Proven, Refused };
+    enum class State : std::uint8_t { Undecided, Deciding, Proven, Refused };
     static constexpr std::size_t kPlace = sizeof(PyObject);
 
     bool find_functions() noexcept;
