@@ -47,10 +47,16 @@ arrives(torch.tensor(address), address)
 assert torch.read == 1 and torch.described > 0
 torch.described = 0
 arrives(torch.tensor(address + 8), address + 8)
-arrives(torch.tensor(0), 0)
 class Parameter(torch.Tensor): pass
 arrives(torch.tensor(address, of=Parameter), address)
-assert (torch.read, torch.described) == (4, 0)
+assert (torch.read, torch.described) == (3, 0)
+# Without an address it is empty, or has no memory.
+arrives(torch.tensor(0, sizes=bytes([0])), 0)
+for sizes in (b"", bytes([4])):
+    with pytest.raises(TypeError, match=r"argument 2: .*no memory \\(a fake tensor"):
+        stored.one("u64", torch.tensor(0, sizes=sizes))
+assert torch.described == 3
+torch.described = 0
 # What the C functions can't tell is DLPack's: other devices and host memory, which it refuses.
 for how in (dict(index=5), dict(index=77), dict(kind=0), dict(kind=14)):
     with pytest.raises((TypeError, ValueError), match="argument 2"):

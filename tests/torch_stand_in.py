@@ -85,6 +85,9 @@ class Torch:
         described.data = words[:8].cast("Q")[0] + self.lie
         kind, index = words[8:16].cast("i")
         described.device_type, described.device_id = (2 if kind == 1 else kind), index
+        if tensor.innards[16:]:  # the sizes
+            self.shape = (ctypes.c_int64 * 1)(tensor.innards[16])
+            described.ndim, described.shape = 1, ctypes.addressof(self.shape)
         return 0
 
     @property
@@ -92,11 +95,14 @@ class Torch:
         """How many tensors were read by the C functions."""
         return ctypes.c_int32.in_dll(self.functions, "calls").value
 
-    def tensor(self, address: int, kind: int = 1, index: int = 0, of: Any = None) -> Any:
+    def tensor(
+        self, address: int, kind: int = 1, index: int = 0, of: Any = None, sizes: bytes = b""
+    ) -> Any:
         made = (of or self.Tensor)()
         made.innards = (
             address.to_bytes(8, "little")
             + kind.to_bytes(4, "little", signed=True)
             + index.to_bytes(4, "little", signed=True)
+            + sizes
         )
         return made

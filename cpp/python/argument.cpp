@@ -360,6 +360,7 @@ bool convert_dlpack(PyObject* value, const Parameter& parameter, std::byte* cell
             ->dltensor_from_py_object_no_sync(value, &tensor) != 0) [[unlikely]]
         return not_described(value, site);
     auto address = reinterpret_cast<std::uint64_t>(tensor.data);
+    if (!address && lacks_memory(tensor)) return without_memory(value, site);
     if (address) address += tensor.byte_offset;
     if (tensor.device.device_type != dlpack::kDLCUDA || tensor.device.device_id != site.device)
         [[unlikely]]
@@ -375,7 +376,8 @@ bool convert_torch(PyObject* value, const Parameter& parameter, std::byte* cell,
     int device;
     if (parameter.takes_pointer) [[likely]] {
         if (was_described(value, cell, site)) return true;
-        if (torch_reader.read(value, address, device) && device == site.device) [[likely]] {
+        if (torch_reader.read(value, address, device) && device == site.device && address)
+            [[likely]] {
             std::memcpy(cell, &address, sizeof address);
             return true;
         }

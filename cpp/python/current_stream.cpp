@@ -24,7 +24,7 @@ int ask_exchange(const FrameworkOfType& of, PyObject* value, FrameworkStream& st
     const auto& api = *static_cast<const dlpack::DLPackExchangeAPI*>(of.exchange_api);
     std::uint64_t address;
     int device;
-    if (of.is_torch && torch_reader.read(value, address, device)) [[likely]] {
+    if (of.is_torch && torch_reader.read(value, address, device) && address) [[likely]] {
         described = {value, address};
     } else {
         dlpack::DLTensor tensor;
@@ -40,7 +40,7 @@ int ask_exchange(const FrameworkOfType& of, PyObject* value, FrameworkStream& st
         device = tensor.device.device_id;
         address = reinterpret_cast<std::uint64_t>(tensor.data);
         // Until torch's tensors are read its own way, the conversion sees each of them.
-        if (tensor.device.device_type == dlpack::kDLCUDA && !of.is_torch)
+        if (tensor.device.device_type == dlpack::kDLCUDA && !of.is_torch && address)
             described = {value, address ? address + tensor.byte_offset : 0};
     }
     void* raw = nullptr;

@@ -78,6 +78,21 @@ const void* dlpack_exchange_api(PyTypeObject* type) {
     return api && api->dltensor_from_py_object_no_sync ? api : nullptr;
 }
 
+bool lacks_memory(const DLTensor& tensor) {
+    if (tensor.device.device_type != kDLCUDA) return false;
+    for (std::int32_t i = 0; i < tensor.ndim; ++i)
+        if (tensor.shape[i] == 0) return false;
+    return true;
+}
+
+bool without_memory(PyObject* value, const ArgumentSite& site) {
+    PyErr_Format(
+        PyExc_TypeError,
+        "kernel '%s', argument %zu: %s object has elements, but no memory (a fake tensor?)",
+        site.kernel.name().c_str(), site.index, Py_TYPE(value)->tp_name);
+    return false;
+}
+
 bool not_described(PyObject* value, const ArgumentSite& site) {
     if (!PyErr_Occurred())
         PyErr_Format(PyExc_TypeError, "kernel '%s', argument %zu: DLPack can't describe %s object",
@@ -148,6 +163,7 @@ bool pointer_from_dlpack_methods(PyObject* value, std::byte* cell, const Argumen
     const DLTensor* tensor = capsule.is_valid() ? tensor_in(capsule.ptr()) : nullptr;
     if (!tensor) return not_described(value, site);
     auto address = reinterpret_cast<std::uint64_t>(tensor->data);
+    if (!address && lacks_memory(*tensor)) return without_memory(value, site);
     if (address) address += tensor->byte_offset;
     const DLDevice& device = tensor->device;
     return device.device_type == kDLCUDA && device.device_id == site.device
