@@ -252,6 +252,11 @@ CALLS: dict[str, Callable[[Scene], object]] = {
     "Buffer interface": lambda s: s.buffer.__cuda_array_interface__,
     "Event.close": lambda s: s.event.close(),
     "Buffer.set_deallocation_stream": lambda s: s.other.set_deallocation_stream(s.stream),
+    "Event.from_ipc_descriptor": lambda s: suppressing(
+        lambda: Event.from_ipc_descriptor(
+            s.device.create_event({"ipc_enabled": True}).ipc_descriptor
+        )
+    ),
     "Buffer.from_ipc_descriptor": lambda s: suppressing(
         lambda: Buffer.from_ipc_descriptor(cast(Any, a_shared_pool()), b"", stream=s.stream)
     ),

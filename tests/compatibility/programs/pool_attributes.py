@@ -39,7 +39,7 @@ show(freed=attributes.used_mem_current, still_high=attributes.used_mem_high)
 resource.close()
 show(
     outlives=attributes.used_mem_high,
-    after_close=attempt(lambda: resource.attributes),
+    after_close=attempt(lambda closed=resource: closed.attributes),
 )
 del resource
 show(outlives_object=attributes.used_mem_high)

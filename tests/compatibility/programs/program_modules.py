@@ -33,11 +33,11 @@ show(
     handle=Kernel.from_handle(int(kernel.handle), code) == kernel,
     module=int(code.get_module()) != 0,
     lto=attempt(
-        lambda: Program(
-            SOURCE, "c++", ProgramOptions(arch="sm_75", link_time_optimization=True)
+        lambda: (
+            Program(SOURCE, "c++", ProgramOptions(arch="sm_75", link_time_optimization=True))
+            .compile("ltoir")
+            .get_kernel("k")
         )
-        .compile("ltoir")
-        .get_kernel("k")
     ),
     relocatable=str(
         Program(SOURCE, "c++", ProgramOptions(arch="sm_75", relocatable_device_code=True))

@@ -17,14 +17,12 @@ program = Program(SOURCE, "c++", ProgramOptions(arch="sm_75"))
 code = program.compile("ptx", name_expressions=NAMES)
 show(
     keys=sorted(code.symbol_mapping),
-    mangled=[name for name in code.symbol_mapping.values()],
+    mangled=list(code.symbol_mapping.values()),
     counts=[code.get_kernel(name).num_arguments for name in NAMES],
     by_symbol=code.get_kernel("_ZN1n3addIjLi4EEEvPT_").num_arguments,
     missing=attempt(lambda: code.get_kernel("n::add<unsigned, 6>")),
     again=attempt(lambda: sorted(program.compile("ptx", list(NAMES)).symbol_mapping)),
-    wrong=attempt(
-        lambda: Program(SOURCE, "c++", ProgramOptions(arch="sm_75")).compile("ptx", [3])
-    ),
+    wrong=attempt(lambda: Program(SOURCE, "c++", ProgramOptions(arch="sm_75")).compile("ptx", [3])),
     unknown=attempt(
         lambda: Program(SOURCE, "c++", ProgramOptions(arch="sm_75")).compile("ptx", ["no<int>"])
     ),

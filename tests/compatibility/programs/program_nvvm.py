@@ -32,7 +32,9 @@ show(
         lambda: Program(IR, "nvvm", ProgramOptions(arch="sm_75", use_fast_math=True)).compile("ptx")
     ),
     not_pairs=attempt(
-        lambda: Program(IR, "nvvm", ProgramOptions(arch="sm_75", extra_sources=["x"])).compile("ptx")
+        lambda: Program(IR, "nvvm", ProgramOptions(arch="sm_75", extra_sources=["x"])).compile(
+            "ptx"
+        )
     ),
 )
 buffer = device.allocate(4, stream=stream)
