@@ -4,6 +4,7 @@
 #include "driver/status.h"
 #include "driver/table.h"
 #include "handles/context.h"
+#include "handles/deferred_frees.h"
 #include "handles/destruction.h"
 #include "handles/registry.h"
 
@@ -269,6 +270,7 @@ void set_access(const MemoryPoolHandle& pool, const std::vector<int>& given,
 }
 
 std::size_t reclaim_pools(bool wait) noexcept {
+    free_deferred();
     std::vector<RetiredPool> pools;
     {
         std::lock_guard lock(retired_pools().mutex);

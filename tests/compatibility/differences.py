@@ -168,6 +168,14 @@ DIFFERENCES = [
         },
     ),
     Difference(
+        "what a linker drops or breaks at",
+        "of code that is not relocatable nothing is linked, in silence; names that two inputs "
+        "define give a broken cubin, or a crash",
+        "ValueError; CompileError",
+        "the code would be missing, or not load",
+        {"linker_errors.whole": "ValueError"},
+    ),
+    Difference(
         "flags of `LinkerOptions`",
         "`-ftz=true`; a tuple of names is dropped; `time=False` is `-time`",
         "`-ftz=1`, each name, nothing",

@@ -1,7 +1,7 @@
 """Linking: what is refused."""
 
 from cuda.core import Linker, LinkerOptions, ObjectCode
-from outcome import attempt, empty, ptx, show
+from outcome import DATA, attempt, empty, ptx, show
 
 code = ObjectCode.from_ptx(ptx(empty("k")))
 options = LinkerOptions(arch="sm_75")
@@ -11,6 +11,16 @@ show(
     options=attempt(lambda: Linker(code, options=5)),
     target=attempt(lambda: Linker(code, options=options).link("ltoir")),
     broken=attempt(lambda: Linker(ObjectCode.from_ptx(b"junk"), options=options).link("cubin")),
+    whole=attempt(
+        lambda: (
+            Linker(
+                ObjectCode.from_cubin(str(DATA / "h200" / "saxpy.sm90.cubin")),
+                options=LinkerOptions(arch="sm_90"),
+            )
+            .link("cubin")
+            .code[:4]
+        )
+    ),
     missing=attempt(
         lambda: Linker(ObjectCode.from_ptx("/not/here.ptx"), options=options).link("cubin")
     ),
