@@ -321,7 +321,7 @@ print(hashlib.sha256(code).hexdigest())
 """
     processes = [
         subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE)
-        for _ in range(8)
+        for _ in range(4)
     ]
     assert len({process.communicate(timeout=120)[0] for process in processes}) == 1
     assert {process.returncode for process in processes} == {0}
