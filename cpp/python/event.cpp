@@ -24,20 +24,20 @@ namespace cudamod::python {
 
 namespace {
 
-constexpr const char* kOrigin = "Use Device.create_event or Stream.record.";
-PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)},
-                       {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
-                       {0, nullptr}};
+constexpr const char* kEventOrigin = "Use Device.create_event or Stream.record.";
+PyType_Slot event_slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kEventOrigin>)},
+                             {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
+                             {0, nullptr}};
 
-std::uintptr_t raw(const Event& self) {
+std::uintptr_t event_raw(const Event& self) {
     return self.handle ? reinterpret_cast<std::uintptr_t>(*self.handle) : 0;
 }
 
-std::string subject(const handles::EventHandle& event) {
+std::string event_subject(const handles::EventHandle& event) {
     return handles::describe("event", reinterpret_cast<std::uintptr_t>(*event));
 }
 
-void sync(const Event& self) {
+void event_sync(const Event& self) {
     begin_public_call();
     handles::EventHandle event = open_handle(self);
     CUresult status;
@@ -45,7 +45,7 @@ void sync(const Event& self) {
         GilReleased unlocked;
         status = driver::table.cuEventSynchronize(*event);
     }
-    driver::check(status, "cuEventSynchronize", [&] { return subject(event); });
+    driver::check(status, "cuEventSynchronize", [&] { return event_subject(event); });
 }
 
 bool is_done(const Event& self) {
@@ -53,7 +53,7 @@ bool is_done(const Event& self) {
     handles::EventHandle event = open_handle(self);
     CUresult status = driver::table.cuEventQuery(*event);
     if (status == CUDA_ERROR_NOT_READY) return false;
-    driver::check(status, "cuEventQuery", [&] { return subject(event); });
+    driver::check(status, "cuEventQuery", [&] { return event_subject(event); });
     return true;
 }
 
@@ -63,12 +63,12 @@ float milliseconds_since(const Event& self, const Event& earlier) {
     for (const Event* event : {&self, &earlier})
         if (!event->timing)
             throw std::runtime_error(
-                "Event 0x" + subject(event->handle).substr(8) +
+                "Event 0x" + event_subject(event->handle).substr(8) +
                 " has no timing; create both with EventOptions(timing_enabled=True)");
     float milliseconds = 0;
     CUresult status = driver::table.cuEventElapsedTime(&milliseconds, *start, *end);
     driver::check(status, "cuEventElapsedTime", [&] {
-        return subject(start) + " to " + subject(end) +
+        return event_subject(start) + " to " + event_subject(end) +
                (status == CUDA_ERROR_NOT_READY ? "; work before them has not finished: sync first"
                 : status == CUDA_ERROR_INVALID_HANDLE
                     ? "; both must have been recorded, on one device"
@@ -77,7 +77,7 @@ float milliseconds_since(const Event& self, const Event& earlier) {
     return milliseconds;
 }
 
-nb::object ipc_descriptor(const Event& self) {
+nb::object event_ipc_descriptor(const Event& self) {
     begin_public_call();
     handles::EventHandle event = open_handle(self);
     if (!self.shared) throw std::runtime_error("Event is not IPC-enabled");
@@ -110,11 +110,11 @@ nb::object event_from_descriptor(nb::object descriptor) {
     return make<Event>(handles::import_event(context, device, data), false, blocking, true);
 }
 
-std::string repr(const Event& self) {
+std::string event_repr(const Event& self) {
     if (!self.handle) return "<Event closed>";
     char text[48];
     std::snprintf(text, sizeof text, "<Event handle=0x%llx>",
-                  static_cast<unsigned long long>(raw(self)));
+                  static_cast<unsigned long long>(event_raw(self)));
     return text;
 }
 
@@ -143,16 +143,17 @@ nb::object new_event(CUcontext context, int device, nb::handle options) {
 
 void bind_event(nb::module_& module) {
     nb::class_<Event>(
-        module, "Event", nb::type_slots(slots), nb::is_weak_referenceable(),
+        module, "Event", nb::type_slots(event_slots), nb::is_weak_referenceable(),
         "A point in a stream. `later - earlier` is the time between two, in milliseconds.")
         .def(
             "close", [](Event& self) { self.handle.reset(); }, "Refuses use from now on.")
         .def_prop_ro("is_closed", [](const Event& self) { return !self.handle; })
-        .def_prop_ro("handle", raw, "The CUevent as an int; 0 once closed.")
+        .def_prop_ro("handle", event_raw, "The CUevent as an int; 0 once closed.")
         .def_prop_ro("is_timing_enabled", [](const Event& self) { return self.timing; })
         .def_prop_ro("is_blocking_sync", [](const Event& self) { return self.blocking_sync; })
         .def_prop_ro("is_ipc_enabled", [](const Event& self) { return self.shared; })
-        .def_prop_ro("ipc_descriptor", ipc_descriptor, nb::sig("def ipc_descriptor(self) -> Any"),
+        .def_prop_ro("ipc_descriptor", event_ipc_descriptor,
+                     nb::sig("def ipc_descriptor(self) -> Any"),
                      "An IPCEventDescriptor, by which another process opens the event while this "
                      "one has it.\n"
                      "Raises RuntimeError unless it was made with ipc_enabled, CUDAError for an "
@@ -175,7 +176,7 @@ void bind_event(nb::module_& module) {
                 return make<Context>(box.context, box.device);
             },
             nb::sig("def context(self) -> Context"))
-        .def("sync", sync, "Waits for the event.")
+        .def("sync", event_sync, "Waits for the event.")
         .def("__sub__", milliseconds_since, nb::is_operator(), nb::arg("earlier"),
              nb::sig("def __sub__(self, earlier: Event, /) -> float"),
              "Milliseconds from `earlier` to this event (cuEventElapsedTime). Raises RuntimeError "
@@ -191,7 +192,7 @@ void bind_event(nb::module_& module) {
             nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
         .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> str"))
         .def("__hash__", [](const Event& self) { return self.hash; })
-        .def("__repr__", repr);
+        .def("__repr__", event_repr);
 }
 
 } // namespace cudamod::python
