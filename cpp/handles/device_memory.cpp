@@ -56,12 +56,6 @@ CUresult free_or_defer(const DeferredFree& free) {
     });
 }
 
-const char* call_of(FreeManner manner) {
-    return manner == FreeManner::InOrder  ? "cuMemFreeAsync"
-           : manner == FreeManner::OnHost ? "cuMemFreeHost"
-                                          : "cuMemFree";
-}
-
 template <class Attempt>
 void attempt_twice(const char* call, std::size_t size, const std::string& where,
                    Attempt&& attempt) {
@@ -105,8 +99,15 @@ DeviceMemoryHandle known_import(const Imports::Key& key) {
 } // namespace
 
 void free_memory(const DeferredFree& free) noexcept {
-    destroy(call_of(free.manner), DeviceMemoryBox::kKind, free.raw,
-            free.manner != FreeManner::InOrder, [&] { return free_or_defer(free); });
+    const auto now_or_later = [&] { return free_or_defer(free); };
+    switch (free.manner) {
+    case FreeManner::InOrder:
+        return destroy("cuMemFreeAsync", DeviceMemoryBox::kKind, free.raw, false, now_or_later);
+    case FreeManner::AtOnce:
+        return destroy("cuMemFree", DeviceMemoryBox::kKind, free.raw, true, now_or_later);
+    case FreeManner::OnHost:
+        return destroy("cuMemFreeHost", DeviceMemoryBox::kKind, free.raw, true, now_or_later);
+    }
 }
 
 DeviceMemoryBox::~DeviceMemoryBox() {
