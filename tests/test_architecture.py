@@ -35,7 +35,10 @@ GENERATED = {
 }
 PACKAGES_AT_TOP = {"cudamod/pytest_plugin.py": {"pytest"}}  # the modules that somebody else loads
 CALLS_UNDER_A_LOCK = {"cpp/launch/kernel.cpp"}  # says why
-OTHER_LOADERS = {"cpp/formats/zstd.cpp"}  # the system's libzstd
+OTHER_LOADERS = {
+    "cpp/formats/zstd.cpp",  # the system's libzstd
+    "cpp/python/torch_tensor.cpp",  # what torch has loaded
+}
 FOLDERS = ("cpp", "cudamod", "cffi_build")
 
 
