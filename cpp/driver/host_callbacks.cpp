@@ -43,10 +43,11 @@ void CUDA_CB call_stream_callback(CUstream stream, CUresult status, void* counte
     done();
 }
 
-bool captures(CUstream stream) noexcept {
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return table.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
-           status != CU_STREAM_CAPTURE_STATUS_NONE;
+CUresult ask_whether_it_captures(CUstream stream, bool& captures) noexcept {
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUresult status = table.cuStreamIsCapturing(stream, &capture);
+    captures = capture != CU_STREAM_CAPTURE_STATUS_NONE;
+    return status;
 }
 
 /// Gives the driver a counted function in place of the caller's; a captured one runs many times and
@@ -54,14 +55,17 @@ bool captures(CUstream stream) noexcept {
 template <class Function, class Enqueue>
 CUresult enqueue(CUstream stream, Function function, void* data, Function trampoline,
                  Enqueue&& call_driver) noexcept {
+    bool captured = false;
+    CUresult status = ask_whether_it_captures(stream, captured);
+    if (status != CUDA_SUCCESS) return status;
     pending_host_callbacks.fetch_add(1, std::memory_order_relaxed);
-    if (!function || captures(stream)) {
-        CUresult status = call_driver(function, data);
+    if (!function || captured) {
+        status = call_driver(function, data);
         if (status != CUDA_SUCCESS) done();
         return status;
     }
     auto* counted = new (std::nothrow) Counted<Function>{function, data};
-    CUresult status = counted ? call_driver(trampoline, counted) : CUDA_ERROR_OUT_OF_MEMORY;
+    status = counted ? call_driver(trampoline, counted) : CUDA_ERROR_OUT_OF_MEMORY;
     if (status != CUDA_SUCCESS) {
         delete counted;
         done();

@@ -21,18 +21,17 @@ namespace {
 
 /// Calls the driver in a context; a context that can't be entered answers why.
 template <class Call>
-CUresult in_context(CUcontext context, Call&& call) {
-    CUcontext popped;
+Ended in_context(CUcontext context, Call&& call) {
     CUresult pushed = driver::table.cuCtxPushCurrent(context);
-    if (pushed != CUDA_SUCCESS) return pushed;
-    CUresult status = call();
-    driver::table.cuCtxPopCurrent(&popped);
-    return status;
+    if (pushed != CUDA_SUCCESS) return {pushed, "cuCtxPushCurrent"};
+    Ended ended = call();
+    pop_context();
+    return ended;
 }
 
-CUresult free_pooled(CUdeviceptr raw, const StreamHandle& free_on, const MemoryPoolHandle& pool) {
+Ended free_pooled(CUdeviceptr raw, const StreamHandle& free_on, const MemoryPoolHandle& pool) {
     const StreamBox& stream = box_of<StreamBox>(free_on);
-    return in_context(stream.context, [&] {
+    return in_context(stream.context, [&]() -> Ended {
         CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
         if (stream.raw != CU_STREAM_LEGACY) driver::table.cuStreamIsCapturing(stream.raw, &capture);
         // A free that was captured would become a node of somebody's graph; the legacy stream never
@@ -40,19 +39,20 @@ CUresult free_pooled(CUdeviceptr raw, const StreamHandle& free_on, const MemoryP
         CUstream order = capture == CU_STREAM_CAPTURE_STATUS_NONE ? stream.raw : CU_STREAM_LEGACY;
         CUresult status = driver::table.cuMemFreeAsync(raw, order);
         if (status != CUDA_SUCCESS) return status;
-        if (!pool) return driver::table.cuStreamSynchronize(order);
+        if (!pool) return {driver::table.cuStreamSynchronize(order), "cuStreamSynchronize"};
         const MemoryPoolBox& from = box_of<MemoryPoolBox>(pool);
         if (from.owned) from.frees.note(free_on, order);
         return status;
     });
 }
 
-CUresult free_plain(CUdeviceptr raw, const StreamHandle& stream, CUcontext context, bool on_host) {
-    return in_context(context, [&] {
+Ended free_plain(CUdeviceptr raw, const StreamHandle& stream, CUcontext context, bool on_host) {
+    return in_context(context, [&]() -> Ended {
         CUresult status = stream ? driver::table.cuStreamSynchronize(*stream) : CUDA_SUCCESS;
         CUresult freed = on_host ? driver::table.cuMemFreeHost(reinterpret_cast<void*>(raw))
                                  : driver::table.cuMemFree(raw);
-        return freed != CUDA_SUCCESS ? freed : status;
+        if (freed != CUDA_SUCCESS) return freed;
+        return {status, "cuStreamSynchronize"};
     });
 }
 
@@ -146,21 +146,23 @@ DeviceMemoryHandle adopt(const MemoryPoolHandle& pool, const StreamHandle& strea
 }
 
 void free_in_order(const MemoryPoolHandle& pool, const StreamHandle& stream, CUdeviceptr raw) {
-    CUresult status;
+    Ended ended = CUDA_SUCCESS;
     {
         InterpreterUnlocked unlocked;
-        status = free_pooled(raw, stream, pool);
+        ended = free_pooled(raw, stream, pool);
     }
-    driver::check(status, "cuMemFreeAsync", [&] { return describe(DeviceMemoryBox::kKind, raw); });
+    driver::check(ended.status, ended.call ? ended.call : "cuMemFreeAsync",
+                  [&] { return describe(DeviceMemoryBox::kKind, raw); });
 }
 
 void free_at_once(CUcontext context, const StreamHandle& stream, CUdeviceptr raw, bool on_host) {
-    CUresult status;
+    Ended ended = CUDA_SUCCESS;
     {
         InterpreterUnlocked unlocked;
-        status = free_plain(raw, stream, context, on_host);
+        ended = free_plain(raw, stream, context, on_host);
     }
-    driver::check(status, on_host ? "cuMemFreeHost" : "cuMemFree",
+    const char* freeing = on_host ? "cuMemFreeHost" : "cuMemFree";
+    driver::check(ended.status, ended.call ? ended.call : freeing,
                   [&] { return describe("memory", raw); });
 }
 
