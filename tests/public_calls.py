@@ -145,6 +145,11 @@ def a_graph(scene: Scene) -> Graph:
     return scene.stream.end_capture()
 
 
+def instantiated(graph: Graph) -> Graph:
+    graph.instantiate()
+    return graph
+
+
 CALLS: dict[str, Callable[[Scene], object]] = {
     "Device()": lambda s: Device(),
     "Device(0)": lambda s: Device(0),

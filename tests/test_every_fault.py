@@ -31,6 +31,7 @@ from public_calls import (
     a_sequence,
     a_shared_pool,
     current,
+    instantiated,
     is_property,
     members,
     with_context,
@@ -311,7 +312,7 @@ ENDS: dict[str, Callable[[Scene], object]] = {
     "code": lambda s: s.unloaded().load(),
     "a launcher": lambda s: s.unloaded().get_kernel("k").bind(ONE, s.stream),
     "a graph": a_graph,
-    "an executable graph": lambda s: a_graph(s).instantiate(),
+    "an executable graph": lambda s: instantiated(a_graph(s)),
     "a sequence": lambda s: with_context(s, a_sequence(s)),
     "all": lambda s: a_scene(s.device, s.folder),
 }

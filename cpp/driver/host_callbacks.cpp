@@ -14,6 +14,8 @@ std::atomic<int> pending_host_callbacks{0};
 
 namespace {
 
+thread_local int depth = 0;
+
 // The driver's own entry points.
 std::atomic<decltype(&cuLaunchHostFunc)> launch_host_func{nullptr};
 std::atomic<decltype(&cuStreamAddCallback)> stream_add_callback{nullptr};
@@ -32,6 +34,7 @@ void done() noexcept {
 
 void CUDA_CB call_host_function(void* counted) {
     std::unique_ptr<Counted<CUhostFn>> own(static_cast<Counted<CUhostFn>*>(counted));
+    const InHostCallback inside;
     own->function(own->data);
     done();
 }
@@ -39,6 +42,7 @@ void CUDA_CB call_host_function(void* counted) {
 void CUDA_CB call_stream_callback(CUstream stream, CUresult status, void* counted) {
     std::unique_ptr<Counted<CUstreamCallback>> own(
         static_cast<Counted<CUstreamCallback>*>(counted));
+    const InHostCallback inside;
     own->function(stream, status, own->data);
     done();
 }
@@ -121,6 +125,18 @@ void* counting(std::atomic<Pointer>& real, void* entry,
 }
 
 } // namespace
+
+InHostCallback::InHostCallback() noexcept {
+    ++depth;
+}
+
+InHostCallback::~InHostCallback() {
+    --depth;
+}
+
+bool in_host_callback() noexcept {
+    return depth > 0;
+}
 
 void* counting_host_callbacks(std::string_view function, void* entry) noexcept {
     if (function == "cuLaunchHostFunc")

@@ -49,6 +49,13 @@ class InterpreterUnlocked {
     void* state_ = nullptr;
 };
 
+/// Ends a box whose last handle is gone: at once, or, where the driver refuses every call (inside
+/// of a host function), at the next public call.
+void end_box(void* box, void (*end)(void*)) noexcept;
+
+/// Ends the boxes that waited for that; false where the driver still refuses.
+bool end_postponed_boxes() noexcept;
+
 std::string describe(const char* noun, unsigned long long raw);
 
 /// How a destruction ended, and in which call where that is not the destroying one.

@@ -48,7 +48,12 @@ Ended free_pooled(CUdeviceptr raw, const StreamHandle& free_on, const MemoryPool
 
 Ended free_plain(CUdeviceptr raw, const StreamHandle& stream, CUcontext context, bool on_host) {
     return in_context(context, [&]() -> Ended {
-        CUresult status = stream ? driver::table.cuStreamSynchronize(*stream) : CUDA_SUCCESS;
+        // Waiting for a stream that captures would end the capture.
+        CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+        if (stream && *stream != CU_STREAM_LEGACY)
+            driver::table.cuStreamIsCapturing(*stream, &capture);
+        bool waits = stream && capture == CU_STREAM_CAPTURE_STATUS_NONE;
+        CUresult status = waits ? driver::table.cuStreamSynchronize(*stream) : CUDA_SUCCESS;
         CUresult freed = on_host ? driver::table.cuMemFreeHost(reinterpret_cast<void*>(raw))
                                  : driver::table.cuMemFree(raw);
         if (freed != CUDA_SUCCESS) return freed;

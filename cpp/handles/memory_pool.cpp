@@ -30,6 +30,7 @@ struct RetiredPool {
     /// Whether nothing of it is alive. Memory that somebody allocated from it by a call of the
     /// driver is not ours to see, but the driver counts it. A pool that can't be asked waits.
     bool is_unused() {
+        RelaxedCapture relaxed; // a question about an event spoils a capture in global mode
         if (!frees.done()) return false;
         if (imported) return true;
         cuuint64_t used = 0;
