@@ -210,6 +210,24 @@ def test_a_launch_that_could_not_keep_its_library_in_a_graph(device: Device) -> 
     assert handles.reclaim() == 1
 
 
+def test_unloading_at_once_is_no_matter_of_the_drivers_threads(run_python: RunPython) -> None:
+    """The last handle may be a graph's, whose destructor may not call the driver."""
+    code = f"""
+import warnings
+from cudamod import Device, LaunchConfig, ObjectCode, handles
+warnings.simplefilter("error")
+device = Device(0)
+stream = device.create_stream()
+stream.begin_capture()
+ObjectCode.from_ptx({empty("k")!r}).get_kernel("k").bind(LaunchConfig(grid=1, block=1), stream)()
+graph = stream.end_capture()
+del graph
+device.sync()
+print([handle.kind for handle in handles.leaks()], handles.reclaim())
+"""
+    assert run_python(code, CUDAMOD_UNLOAD="now") == "['stream'] 0\n"
+
+
 #: One object of each family, and all that it needs.
 FAMILIES: dict[str, Callable[[Device, Stream], Any]] = {
     "library": lambda device, stream: loaded(),

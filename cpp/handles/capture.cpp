@@ -1,5 +1,6 @@
 #include "handles/capture.h"
 
+#include "driver/host_callbacks.h"
 #include "driver/status.h"
 #include "driver/table.h"
 #include "handles/library.h"
@@ -52,11 +53,12 @@ struct Kept {
 };
 
 void CUDA_CB release_kept(void* data) {
+    const driver::InHostCallback here;
     std::unique_ptr<Kept> kept(static_cast<Kept*>(data));
     if (kept->data) kept->release(kept->data);
 }
 
-/// Dropping the handle only retires the library, without a call of the driver.
+/// The driver refuses every call here: the library's box ends at the next public call.
 void CUDA_CB release(void* handle) {
     delete static_cast<LibraryHandle*>(handle);
 }
