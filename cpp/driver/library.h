@@ -87,8 +87,8 @@ bool has(std::size_t slot);
 /// the list.
 bool has(std::string_view name);
 
-/// The entry point of a slot in the open driver, or null: the driver lacks it, or could not be asked,
-/// which `status` tells then.
+/// The entry point of a slot in the open driver, or null: the driver lacks it, or could not be
+/// asked, which `status` tells then.
 void* find_entry(const Opened& driver, std::size_t slot, CUresult& status) noexcept;
 
 /// "13.0" for 13000.
