@@ -147,8 +147,9 @@ def run_script(path: Path, script: str, **environment: str) -> subprocess.Comple
         "from pathlib import Path\nfrom emulated_driver_api import *\n"
         f"driver = EmulatedDriver(Path({str(path)!r}))\n"
     )
+    # Python's own warning of a fork beside threads is not what is asked.
     return subprocess.run(
-        [sys.executable, "-c", prelude + script],
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", prelude + script],
         env={**os.environ, "CUDAMOD_EMULATOR_QUIET": "1", **environment},
         capture_output=True,
         text=True,
