@@ -21,20 +21,20 @@ namespace {
 
 /// Calls the driver in a context; a context that can't be entered answers why.
 template <class Call>
-CUresult in_context(CUcontext context, Call&& call) {
-    CUcontext popped;
+Ended in_context(CUcontext context, Call&& call) {
     CUresult pushed = driver::table.cuCtxPushCurrent(context);
-    if (pushed != CUDA_SUCCESS) return pushed;
-    CUresult status = call();
-    driver::table.cuCtxPopCurrent(&popped);
-    return status;
+    if (pushed != CUDA_SUCCESS) return {pushed, "cuCtxPushCurrent"};
+    Ended ended = call();
+    pop_context();
+    return ended;
 }
 
-CUresult free_now(const DeferredFree& free) {
+Ended free_now(const DeferredFree& free) {
     if (free.manner == FreeManner::InOrder) {
         const CUresult status = driver::table.cuMemFreeAsync(free.raw, *free.stream);
         if (status != CUDA_SUCCESS) return status;
-        if (!free.pool) return driver::table.cuStreamSynchronize(*free.stream);
+        if (!free.pool)
+            return {driver::table.cuStreamSynchronize(*free.stream), "cuStreamSynchronize"};
         const MemoryPoolBox& from = box_of<MemoryPoolBox>(free.pool);
         if (from.owned) from.frees.note(free.stream);
         return status;
@@ -44,13 +44,14 @@ CUresult free_now(const DeferredFree& free) {
     const CUresult freed = free.manner == FreeManner::OnHost
                                ? driver::table.cuMemFreeHost(reinterpret_cast<void*>(free.raw))
                                : driver::table.cuMemFree(free.raw);
-    return freed != CUDA_SUCCESS ? freed : status;
+    if (freed != CUDA_SUCCESS) return freed;
+    return {status, "cuStreamSynchronize"};
 }
 
 /// Frees it, or defers that: a free that was captured would become a node of somebody's graph, and
 /// to wait for a stream that captures ends the capture.
-CUresult free_or_defer(const DeferredFree& free) {
-    return in_context(free.context, [&] {
+Ended free_or_defer(const DeferredFree& free) {
+    return in_context(free.context, [&]() -> Ended {
         if (!free.stream || !is_captured(free.stream)) return free_now(free);
         return defer_free(free) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     });
@@ -154,23 +155,25 @@ DeviceMemoryHandle adopt(const MemoryPoolHandle& pool, const StreamHandle& strea
 }
 
 void free_in_order(const MemoryPoolHandle& pool, const StreamHandle& stream, CUdeviceptr raw) {
-    CUresult status;
+    Ended ended = CUDA_SUCCESS;
     {
         InterpreterUnlocked unlocked;
-        status = free_or_defer(
+        ended = free_or_defer(
             {raw, FreeManner::InOrder, box_of<StreamBox>(stream).context, stream, pool});
     }
-    driver::check(status, "cuMemFreeAsync", [&] { return describe(DeviceMemoryBox::kKind, raw); });
+    driver::check(ended.status, ended.call ? ended.call : "cuMemFreeAsync",
+                  [&] { return describe(DeviceMemoryBox::kKind, raw); });
 }
 
 void free_at_once(CUcontext context, const StreamHandle& stream, CUdeviceptr raw, bool on_host) {
-    CUresult status;
+    Ended ended = CUDA_SUCCESS;
     {
         InterpreterUnlocked unlocked;
-        status = free_or_defer(
+        ended = free_or_defer(
             {raw, on_host ? FreeManner::OnHost : FreeManner::AtOnce, context, stream, {}});
     }
-    driver::check(status, on_host ? "cuMemFreeHost" : "cuMemFree",
+    const char* freeing = on_host ? "cuMemFreeHost" : "cuMemFree";
+    driver::check(ended.status, ended.call ? ended.call : freeing,
                   [&] { return describe("memory", raw); });
 }
 

@@ -3,6 +3,7 @@
 #include "driver/log.h"
 #include "driver/status.h"
 #include "driver/table.h"
+#include "handles/context.h"
 
 #include <algorithm>
 #include <utility>
@@ -17,8 +18,7 @@ class Entered {
     explicit Entered(CUcontext context) noexcept
         : entered_(driver::table.cuCtxPushCurrent(context) == CUDA_SUCCESS) {}
     ~Entered() {
-        CUcontext popped;
-        if (entered_) driver::table.cuCtxPopCurrent(&popped);
+        if (entered_) pop_context();
     }
     Entered(const Entered&) = delete;
     Entered& operator=(const Entered&) = delete;

@@ -55,6 +55,7 @@ void bind_process(nb::module_& module) {
     module.def(
         "reclaim",
         [] {
+            begin_public_call();
             handles::reclaim_pools(true);
             GilReleased unlocked;
             return handles::reclaim();
@@ -66,6 +67,7 @@ void bind_process(nb::module_& module) {
     module.def(
         "retired",
         [] {
+            begin_public_call();
             handles::Retired retired = handles::retired();
             return nb::make_tuple(retired.libraries, retired.image_bytes);
         },
