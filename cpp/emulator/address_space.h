@@ -1,5 +1,6 @@
 #pragma once
 
+#include "emulator/access_map.h"
 #include "emulator/written_map.h"
 
 #include <atomic>
@@ -46,6 +47,8 @@ struct Allocation {
     std::shared_ptr<Mark> begun;         ///< reached when a stream-ordered allocation takes effect
     bool freeing = false;                ///< a stream is to free it; under the driver's lock
     std::unique_ptr<WrittenMap> written; ///< null: nobody watches
+    std::unique_ptr<AccessMap> accesses; ///< null until work uses it that is checked
+    std::once_flag accesses_made;
 
     Allocation() = default;
     ~Allocation();

@@ -35,6 +35,7 @@ CUDAMOD_BEHAVIOUR("fault", measured, "The launch that faults answers 0; the next
 CUDAMOD_BEHAVIOUR("fault", documented, "A fault is answered by the first call after it happened, whichever that is; events are reached, and callbacks of cuStreamAddCallback run with the fault's status.")
 CUDAMOD_BEHAVIOUR("fault", assumed, "Nothing of the context that comes after a fault runs, functions of cuLaunchHostFunc among it.")
 CUDAMOD_BEHAVIOUR("check", assumed, "strict: what a check finds in a kernel is a fault of its context, 719. faithful: the kernel goes on.")
+CUDAMOD_BEHAVIOUR("check", assumed, "The check of streams takes all threads of the host for one: what one waited for, all know.")
 CUDAMOD_BEHAVIOUR("occupancy", measured, "Asking more dynamic shared memory than the kernel's maximum answers 0 blocks; launch bounds do not count.")
 CUDAMOD_BEHAVIOUR("occupancy", assumed, "The number of active clusters is an upper bound: which multiprocessors share a cluster is not public.")
 CUDAMOD_BEHAVIOUR("memory", measured, "An allocation of 0 bytes answers 1, one larger than the device 2; freeing NULL 0, freeing twice 1.")

@@ -9,6 +9,7 @@
 
 namespace cudamod::emulator {
 
+struct Clock;
 struct Context;
 struct EventCapture;
 struct Stream;
@@ -20,6 +21,8 @@ class Mark {
 
     /// When it was reached.
     std::chrono::steady_clock::time_point time() const { return time_; }
+
+    std::shared_ptr<const Clock> clock; ///< what is known then, while streams are checked
 
   private:
     friend class Scheduler;

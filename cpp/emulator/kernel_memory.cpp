@@ -3,10 +3,15 @@
 #include "emulator/context.h"
 #include "emulator/device.h"
 #include "emulator/pool.h"
+#include "emulator/stream_order.h"
 
 #include <algorithm>
 
 namespace cudamod::emulator {
+
+KernelMemory::KernelMemory(const ValidLaunch& launch) : context_(launch.function->module->context) {
+    if (const auto& work = running_work()) uses_.emplace(work, launch);
+}
 
 bool KernelMemory::reachable(const Allocation& allocation) const {
     if (allocation.pool) return allocation.pool->accessible_from(*context_->device);
@@ -17,9 +22,10 @@ bool KernelMemory::reachable(const Allocation& allocation) const {
 ptx::Window KernelMemory::find(std::uint64_t address, std::size_t size) {
     auto allocation = address_space().find(address, size);
     if (!allocation || !allocation->live() || !reachable(*allocation)) return {};
-    const ptx::Window window{allocation->begin, allocation->end(), allocation->host,
-                             !allocation->read_only,
-                             allocation->written ? allocation->written->data() : nullptr};
+    ptx::Window window{allocation->begin, allocation->end(), allocation->host,
+                       !allocation->read_only,
+                       allocation->written ? allocation->written->data() : nullptr};
+    if (uses_) window.watch = uses_->watch(*allocation);
     std::lock_guard lock(mutex_);
     if (std::find(in_use_.begin(), in_use_.end(), allocation) == in_use_.end())
         in_use_.push_back(std::move(allocation));

@@ -1,5 +1,6 @@
 /// load(): text to Program.
 #include "emulator/ptx/address_space.h"
+#include "emulator/ptx/fault_text.h"
 #include "emulator/ptx/function_compiler.h"
 #include "emulator/ptx/parser.h"
 
@@ -270,6 +271,19 @@ const std::vector<Entry>& Program::entries() const {
 }
 const std::vector<Variable>& Program::variables() const {
     return code_->variables;
+}
+std::uint32_t Program::memory_instructions() const {
+    return code_->memory_instructions;
+}
+std::string Program::instruction_text(std::uint32_t memory_instruction) const {
+    for (const FunctionCode& function : code_->functions) {
+        for (const Instruction& i : function.instructions) {
+            if (i.cache != memory_instruction || i.cache == 0) continue;
+            return "line " + std::to_string(code_->sources[i.source].line) + " '" +
+                   ptx::instruction_text(*code_, i) + "'";
+        }
+    }
+    return "an instruction";
 }
 int Program::target() const {
     return code_->target;
