@@ -254,14 +254,14 @@ KERNEL nvrtc_atomics(Atomics* a, Atomics* block_total) {
         atomicAdd(&to->brain, __floats2bfloat162_rn(0.5f, 1.0f));
         atomicExch(&to->last, 77);
         const float mine = __sinf(t) + 2;
-        u32 old = to->greatest;
+        u32 old = atomicOr(&to->greatest, 0);
         while (__uint_as_float(old) < mine) {
             const u32 assumed = old;
             old = atomicCAS(&to->greatest, assumed, __float_as_uint(mine));
             if (old == assumed)
                 break;
         }
-        unsigned short small = to->small, seen;
+        unsigned short small = 0, seen;
         while ((seen = atomicCAS(&to->small, small, (unsigned short)(small + 1))) != small)
             small = seen;
     }
