@@ -1,5 +1,7 @@
-"""Every opcode and form that compilers were seen to emit loads and runs; what they mean is checked
-by the conformance suite of tests/native/ptx and by the kernels against NumPy.
+"""Every opcode and form that compilers were seen to emit loads and runs.
+
+What they mean is checked by the conformance suite of tests/native/ptx, and by the kernels that
+are compared with NumPy.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ mov u32 f32 f64 b64 b32 u64 u16 pred
 add s32 s64 f32 f64 u64 rn.f64 rn.f32 rz.f32 bf16x2 s16 rz.f64 cc.u32
 sub s32 f32 s64 f64 s16 cc.u32
 fma rn.f32 rn.f64 rm.f32 rn.f16 rn.f16x2 rz.f32
-mul f32 wide.s32 lo.s32 f64 lo.s64 hi.u32 wide.u32 rn.f32 rn.f64 hi.s32 hi.u64 rp.f32 wide.u16 hi.s16 lo.u32
+mul f32 wide.s32 lo.s32 f64 lo.s64 hi.u32 wide.u32 rn.f32 rn.f64 hi.s32 hi.u64 rp.f32
+mul wide.u16 hi.s16 lo.u32
 mad lo.s32 wide.u32 lo.cc.u32
 madc hi.u32 hi.cc.u32 lo.cc.u32
 addc u32 cc.u32
@@ -95,10 +98,10 @@ call function;
 call.uni function;
 @%never trap;
 @%never ret;
-wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7}, [%memory], %n16;
-wmma.load.b.sync.aligned.col.m16n16k16.global.f16 {%b0, %b1, %b2, %b3, %b4, %b5, %b6, %b7}, [%memory], %n16;
-wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {%c0, %c1, %c2, %c3, %c4, %c5, %c6, %c7}, {%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7}, {%b0, %b1, %b2, %b3, %b4, %b5, %b6, %b7}, {%c0, %c1, %c2, %c3, %c4, %c5, %c6, %c7};
-wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%memory], {%c0, %c1, %c2, %c3, %c4, %c5, %c6, %c7}, %n16;
+wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {A}, [%memory], %n16;
+wmma.load.b.sync.aligned.col.m16n16k16.global.f16 {B}, [%memory], %n16;
+wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {C}, {A}, {B}, {C};
+wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%memory], {C}, %n16;
 """
 SOURCES = {
     **dict.fromkeys(
@@ -163,6 +166,14 @@ def register(kind: str, number: int) -> str:
 def size(kind: str) -> str:
     """The kind of the registers that hold values of this one."""
     return "b32" if kind in ("f16x2", "bf16x2") else "b16" if kind == "f16" else kind
+
+
+def whole() -> Iterator[str]:
+    for line in WHOLE.strip().splitlines():
+        for fragment in "ABC":
+            registers = ", ".join(f"%{fragment.lower()}{n}" for n in range(8))
+            line = line.replace(f"{{{fragment}}}", f"{{{registers}}}")
+        yield line
 
 
 def plain() -> Iterator[str]:
@@ -259,7 +270,7 @@ def atomics() -> Iterator[str]:
 
 
 FAMILIES = {
-    "whole": lambda: iter(WHOLE.strip().splitlines()),
+    "whole": whole,
     "plain": plain,
     "setp": comparisons,
     "cvt": conversions,

@@ -10,7 +10,7 @@ namespace cudamod::emulator::ptx {
 namespace {
 
 constexpr std::uint64_t kMaxParameterBytes = 32764, kMaxParameterBytesOfOld = 4352,
-                        kMaxConstantBytes = 64 * 1024;
+                        kMaxConstantBytes = 64 * 1024, kMaxStaticSharedBytes = 48 * 1024;
 
 Builtin builtin_named(std::string_view name) {
     if (name == "vprintf") return Builtin::Printf;
@@ -208,8 +208,11 @@ class Loader {
             entry.shared_offsets[n] = static_cast<std::uint32_t>(offset);
             offset += variable.size;
         }
-        if (offset >= std::uint64_t{1} << kClusterRankShift)
-            fail(0, "Kernel '" + facts.name + "' uses too much shared memory");
+        if (offset > kMaxStaticSharedBytes) {
+            fail(0, "Entry function '" + facts.name + "' uses too much shared data (" +
+                        address_text(offset) + " bytes, " + address_text(kMaxStaticSharedBytes) +
+                        " max)");
+        }
         facts.static_shared_bytes = static_cast<std::uint32_t>(offset);
         entry.static_shared = static_cast<std::uint32_t>((offset + dynamic_alignment - 1) /
                                                          dynamic_alignment * dynamic_alignment);
