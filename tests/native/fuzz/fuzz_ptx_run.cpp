@@ -58,7 +58,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Module module(text);
     if (!module.loaded() || module.program().entries()[0].parameter_bytes != 20) return 0;
     const auto out = module.memory.allocate(1024), in = module.memory.allocate(1024);
-    module.options.cancel = &watch.cancel;
+    module.options.watch = [] { return watch.cancel ? "was stopped" : nullptr; };
+    module.options.checks = ptx::kCheckUninitialized | ptx::kCheckRaces | ptx::kCheckBarriers;
+    module.options.found = [](const ptx::Fault& finding) { return !finding.message.empty(); };
     module.options.dynamic_shared_bytes = 64;
     module.options.cluster = {2, 1, 1};
     watch.begin();
