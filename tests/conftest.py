@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 import shutil
@@ -106,6 +107,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("emulated"):
             item.add_marker(skip)
+
+
+def pytest_collection_finish() -> None:
+    """Lets collections pass over what is alive now: many tests collect garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

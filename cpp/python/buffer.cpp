@@ -24,8 +24,8 @@ PyTypeObject* Buffer::python_type = nullptr;
 
 namespace {
 
-constexpr const char* kOrigin = "Use Device.allocate or Buffer.from_handle.";
-int traverse(PyObject* self, visitproc visit, void* arg) {
+constexpr const char* kBufferOrigin = "Use Device.allocate or Buffer.from_handle.";
+int buffer_traverse(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(Py_TYPE(self));
     if (!nb::inst_ready(self)) return 0;
     auto* buffer = nb::inst_ptr<Buffer>(self);
@@ -35,7 +35,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
     return 0;
 }
 
-int clear(PyObject* self) {
+int buffer_clear(PyObject* self) {
     if (!nb::inst_ready(self)) return 0;
     auto* buffer = nb::inst_ptr<Buffer>(self);
     nb::object gone[] = {std::exchange(buffer->owner, nb::none()),
@@ -44,11 +44,11 @@ int clear(PyObject* self) {
     return 0;
 }
 
-PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-                       {Py_tp_clear, reinterpret_cast<void*>(clear)},
-                       {Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)},
-                       {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
-                       {0, nullptr}};
+PyType_Slot buffer_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(buffer_traverse)},
+                              {Py_tp_clear, reinterpret_cast<void*>(buffer_clear)},
+                              {Py_tp_new, reinterpret_cast<void*>(refuse_new<kBufferOrigin>)},
+                              {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
+                              {0, nullptr}};
 
 void set_deallocation_stream(Buffer& self, nb::object stream) {
     open(self);
@@ -62,7 +62,7 @@ void set_deallocation_stream(Buffer& self, nb::object stream) {
     }
 }
 
-void close(Buffer& self, nb::object stream) {
+void buffer_close(Buffer& self, nb::object stream) {
     if (self.closed) return;
     if (!stream.is_none()) set_deallocation_stream(self, std::move(stream));
     self.closed = true;
@@ -96,7 +96,7 @@ nb::dict cuda_array_interface(const Buffer& self) {
     return interface;
 }
 
-std::string repr(const Buffer& self) {
+std::string buffer_repr(const Buffer& self) {
     if (self.closed) return "<Buffer closed>";
     char text[96];
     std::snprintf(text, sizeof text, "<Buffer address=0x%llx size=%zu device=%d>",
@@ -148,7 +148,8 @@ nb::object buffer_of(handles::DeviceMemoryHandle memory, int device, bool manage
 
 void bind_buffer(nb::module_& module) {
     auto type =
-        nb::class_<Buffer>(module, "Buffer", nb::type_slots(slots), nb::is_weak_referenceable(),
+        nb::class_<Buffer>(module, "Buffer", nb::type_slots(buffer_slots),
+                           nb::is_weak_referenceable(),
                            "A range of memory that kernels can use. Freed in stream order with its "
                            "last reference.")
             .def_static(
@@ -167,7 +168,7 @@ void bind_buffer(nb::module_& module) {
             .def("set_deallocation_stream", set_deallocation_stream, nb::arg("stream").none(),
                  nb::sig("def set_deallocation_stream(self, stream: object) -> None"),
                  "Lets the memory be freed in the order of another stream.")
-            .def("close", close, nb::arg("stream") = nb::none(),
+            .def("close", buffer_close, nb::arg("stream") = nb::none(),
                  nb::sig("def close(self, stream: object = None) -> None"),
                  "Frees the memory in the order of `stream`, or of the stream that it was "
                  "allocated on.")
@@ -235,11 +236,11 @@ void bind_buffer(nb::module_& module) {
                 },
                 nb::sig("def __enter__(self) -> Buffer"))
             .def(
-                "__exit__", [](Buffer& self, nb::args) { close(self, nb::none()); },
+                "__exit__", [](Buffer& self, nb::args) { buffer_close(self, nb::none()); },
                 nb::sig("def __exit__(self, *args: object) -> None"))
             .def("__reduce__", reduce_buffer, nb::sig("def __reduce__(self) -> tuple[Any, ...]"))
             .def("__len__", [](const Buffer& self) { return self.size; })
-            .def("__repr__", repr);
+            .def("__repr__", buffer_repr);
     def_class_method(
         type, "from_handle", buffer_from_handle, nb::arg("cls"), nb::arg("ptr").none(),
         nb::arg("size").none(), nb::arg("mr") = nb::none(), nb::arg("owner") = nb::none(),

@@ -16,7 +16,7 @@ namespace cudamod::python {
 
 namespace {
 
-std::string subject(const Buffer& buffer) {
+std::string copy_subject(const Buffer& buffer) {
     return handles::describe("buffer", buffer.address) + " of " + std::to_string(buffer.size) +
            " bytes";
 }
@@ -46,7 +46,7 @@ struct Kept {
     explicit Kept(const Buffer& buffer) : memory(buffer.memory), owner(buffer.owner) {}
 };
 
-handles::StreamHandle stream_of(nb::handle stream) {
+handles::StreamHandle copy_stream(nb::handle stream) {
     return open_handle(*instance<Stream>(stream_argument(stream).ptr()));
 }
 
@@ -63,7 +63,7 @@ void in_order(const handles::StreamHandle& stream, const char* name, const Buffe
         GilReleased unlocked;
         status = call(*stream);
     }
-    driver::check(status, name, [&] { return subject(buffer); });
+    driver::check(status, name, [&] { return copy_subject(buffer); });
 }
 
 void check_sizes(std::size_t destination, std::size_t source) {
@@ -95,7 +95,7 @@ nb::object another(const Buffer& self, const handles::StreamHandle& order, nb::h
 nb::object copy_buffer_to(nb::object self, nb::object destination, nb::object stream) {
     begin_public_call();
     const Buffer& source = open(self_of<Buffer>(self));
-    handles::StreamHandle order = stream_of(stream);
+    handles::StreamHandle order = copy_stream(stream);
     if (destination.is_none()) destination = another(source, order, stream);
     if (const Buffer* target = instance<Buffer>(destination.ptr())) {
         copy_device(*target, source, order);
@@ -117,7 +117,7 @@ nb::object copy_buffer_to(nb::object self, nb::object destination, nb::object st
 void copy_buffer_from(const Buffer& self, nb::object source, nb::object stream) {
     begin_public_call();
     open(self);
-    handles::StreamHandle order = stream_of(stream);
+    handles::StreamHandle order = copy_stream(stream);
     if (const Buffer* other = instance<Buffer>(source.ptr())) {
         copy_device(self, *other, order);
         return;
@@ -136,7 +136,7 @@ void copy_buffer_from(const Buffer& self, nb::object source, nb::object stream) 
 void fill_buffer(const Buffer& self, nb::object value, nb::object stream) {
     begin_public_call();
     open(self);
-    handles::StreamHandle order = stream_of(stream);
+    handles::StreamHandle order = copy_stream(stream);
     std::uint32_t pattern = 0;
     std::size_t width = 1;
     if (PyLong_Check(value.ptr())) {

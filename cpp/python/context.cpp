@@ -14,10 +14,10 @@ namespace cudamod::python {
 
 namespace {
 
-constexpr const char* kOrigin = "Use Device.context.";
-PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)},
-                       {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
-                       {0, nullptr}};
+constexpr const char* kContextOrigin = "Use Device.context.";
+PyType_Slot context_slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kContextOrigin>)},
+                               {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
+                               {0, nullptr}};
 
 std::uintptr_t handle(const Context& context) {
     return reinterpret_cast<std::uintptr_t>(context.raw);
@@ -26,7 +26,7 @@ std::uintptr_t handle(const Context& context) {
 } // namespace
 
 void bind_context(nb::module_& module) {
-    nb::class_<Context>(module, "Context", nb::type_slots(slots), "A context of a device.")
+    nb::class_<Context>(module, "Context", nb::type_slots(context_slots), "A context of a device.")
         .def_prop_ro("handle", handle, "The CUcontext as an int.")
         .def_prop_ro(
             "device", [](const Context& self) { return device_object(self.device); },

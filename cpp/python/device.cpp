@@ -44,28 +44,28 @@ std::map<int, nb::object>& devices() {
     return *instance;
 }
 
-std::string subject(int ordinal) {
+std::string device_subject(int ordinal) {
     return "device " + std::to_string(ordinal);
 }
 
 int attribute(int ordinal, CUdevice_attribute id) {
     int value = 0;
     driver::check(driver::table.cuDeviceGetAttribute(&value, id, ordinal), "cuDeviceGetAttribute",
-                  [&] { return subject(ordinal) + ", attribute " + std::to_string(id); });
+                  [&] { return device_subject(ordinal) + ", attribute " + std::to_string(id); });
     return value;
 }
 
 std::string name(const Device& self) {
     char text[256] = "";
     driver::check(driver::table.cuDeviceGetName(text, sizeof text, self.ordinal), "cuDeviceGetName",
-                  [&] { return subject(self.ordinal); });
+                  [&] { return device_subject(self.ordinal); });
     return text;
 }
 
 std::string uuid(const Device& self) {
     CUuuid value;
     driver::check(driver::table.cuDeviceGetUuid(&value, self.ordinal), "cuDeviceGetUuid",
-                  [&] { return subject(self.ordinal); });
+                  [&] { return device_subject(self.ordinal); });
     std::string text;
     for (std::size_t i = 0; i < sizeof value.bytes; ++i) {
         char pair[4];
@@ -79,7 +79,7 @@ std::string uuid(const Device& self) {
 std::string pci_bus_id(const Device& self) {
     char text[32] = "";
     driver::check(driver::table.cuDeviceGetPCIBusId(text, sizeof text, self.ordinal),
-                  "cuDeviceGetPCIBusId", [&] { return subject(self.ordinal); });
+                  "cuDeviceGetPCIBusId", [&] { return device_subject(self.ordinal); });
     return text;
 }
 
@@ -119,12 +119,12 @@ nb::object set_current(const Device& self, nb::object context) {
     }
     CUcontext before = handles::current_context();
     driver::check(driver::table.cuCtxSetCurrent(wanted), "cuCtxSetCurrent",
-                  [&] { return subject(self.ordinal); });
+                  [&] { return device_subject(self.ordinal); });
     if (context.is_none() || !before || before == wanted) return nb::none();
     return make<Context>(before, handles::device_of(before));
 }
 
-void sync(const Device& self) {
+void device_sync(const Device& self) {
     begin_public_call();
     handles::ContextScope scope(handles::primary_context(self.ordinal));
     CUresult status;
@@ -132,22 +132,22 @@ void sync(const Device& self) {
         GilReleased unlocked;
         status = driver::table.cuCtxSynchronize();
     }
-    driver::check(status, "cuCtxSynchronize", [&] { return subject(self.ordinal); });
+    driver::check(status, "cuCtxSynchronize", [&] { return device_subject(self.ordinal); });
 }
 
 bool can_access_peer(const Device& self, nb::handle peer) {
     int other = ordinal_of(peer), answer = 0;
     driver::check(driver::table.cuDeviceCanAccessPeer(&answer, self.ordinal, other),
                   "cuDeviceCanAccessPeer",
-                  [&] { return subject(self.ordinal) + " and " + subject(other); });
+                  [&] { return device_subject(self.ordinal) + " and " + device_subject(other); });
     return answer;
 }
 
 void check_stream(const Device& self, const Stream& stream, const char* call) {
     int runs_on = handles::box_of<handles::StreamBox>(open_handle(stream)).device;
     if (runs_on == self.ordinal) return;
-    throw nb::value_error((std::string(call) + ": the stream runs on " + subject(runs_on) +
-                           ", not " + subject(self.ordinal))
+    throw nb::value_error((std::string(call) + ": the stream runs on " + device_subject(runs_on) +
+                           ", not " + device_subject(self.ordinal))
                               .c_str());
 }
 
@@ -169,7 +169,7 @@ nb::object default_stream(const Device& self) {
     return make<Stream>(handles::default_stream(self.ordinal, false));
 }
 
-nb::object allocate(const Device& self, nb::handle size_object, nb::object stream) {
+nb::object device_allocate(const Device& self, nb::handle size_object, nb::object stream) {
     begin_public_call();
     std::size_t size = size_argument(size_object, "Device.allocate: size");
     nb::object order = stream.is_none() ? default_stream(self) : stream_argument(stream);
@@ -206,9 +206,9 @@ PyObject* new_device(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     }
 }
 
-PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(new_device)},
-                       {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
-                       {0, nullptr}};
+PyType_Slot device_slots[] = {{Py_tp_new, reinterpret_cast<void*>(new_device)},
+                              {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
+                              {0, nullptr}};
 
 int property(const DeviceProperties& self, const char* name) {
     for (const Attribute& known : kAttributes)
@@ -281,7 +281,7 @@ void bind_device(nb::module_& module) {
         .def("__getattr__", property, nb::arg("name"))
         .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> str"))
         .def("__dir__", property_names, nb::sig("def __dir__(self) -> list[str]"));
-    nb::class_<Device>(module, "Device", nb::type_slots(slots), nb::is_final(),
+    nb::class_<Device>(module, "Device", nb::type_slots(device_slots), nb::is_final(),
                        "A device. `Device()` is the current one (0 when there is none), "
                        "`Device(n)` the n-th; the\n"
                        "same object each time. Raises ValueError when there is no such device.")
@@ -321,7 +321,7 @@ void bind_device(nb::module_& module) {
              "for.")
         .def("create_event", create_event, nb::arg("options") = nb::none(),
              nb::sig("def create_event(self, options: object = None) -> Event"))
-        .def("allocate", allocate, nb::arg("size").none(), nb::kw_only(),
+        .def("allocate", device_allocate, nb::arg("size").none(), nb::kw_only(),
              nb::arg("stream") = nb::none(),
              nb::sig("def allocate(self, size: int, *, stream: object = None) -> Buffer"),
              "`size` bytes of device memory, in the order of `stream` (the default stream without "
@@ -340,7 +340,7 @@ void bind_device(nb::module_& module) {
             "raised, until another one is set. Setting raises TypeError for what is no "
             "MemoryResource, ValueError\n"
             "for one of another device.")
-        .def("sync", sync, "Waits for all work of the device's primary context.")
+        .def("sync", device_sync, "Waits for all work of the device's primary context.")
         .def("can_access_peer", can_access_peer, nb::arg("peer"),
              nb::sig("def can_access_peer(self, peer: Device | int) -> bool"))
         .def("__int__", [](const Device& self) { return self.ordinal; })

@@ -22,20 +22,20 @@ namespace cudamod::python {
 
 namespace {
 
-constexpr const char* kOrigin = "Use Device.create_event or Stream.record.";
-PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)},
-                       {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
-                       {0, nullptr}};
+constexpr const char* kEventOrigin = "Use Device.create_event or Stream.record.";
+PyType_Slot event_slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kEventOrigin>)},
+                             {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
+                             {0, nullptr}};
 
-std::uintptr_t raw(const Event& self) {
+std::uintptr_t event_raw(const Event& self) {
     return self.handle ? reinterpret_cast<std::uintptr_t>(*self.handle) : 0;
 }
 
-std::string subject(const handles::EventHandle& event) {
+std::string event_subject(const handles::EventHandle& event) {
     return handles::describe("event", reinterpret_cast<std::uintptr_t>(*event));
 }
 
-void sync(const Event& self) {
+void event_sync(const Event& self) {
     begin_public_call();
     handles::EventHandle event = open_handle(self);
     CUresult status;
@@ -43,7 +43,7 @@ void sync(const Event& self) {
         GilReleased unlocked;
         status = driver::table.cuEventSynchronize(*event);
     }
-    driver::check(status, "cuEventSynchronize", [&] { return subject(event); });
+    driver::check(status, "cuEventSynchronize", [&] { return event_subject(event); });
 }
 
 bool is_done(const Event& self) {
@@ -51,7 +51,7 @@ bool is_done(const Event& self) {
     handles::EventHandle event = open_handle(self);
     CUresult status = driver::table.cuEventQuery(*event);
     if (status == CUDA_ERROR_NOT_READY) return false;
-    driver::check(status, "cuEventQuery", [&] { return subject(event); });
+    driver::check(status, "cuEventQuery", [&] { return event_subject(event); });
     return true;
 }
 
@@ -61,12 +61,12 @@ float milliseconds_since(const Event& self, const Event& earlier) {
     for (const Event* event : {&self, &earlier})
         if (!event->timing)
             throw std::runtime_error(
-                "Event 0x" + subject(event->handle).substr(8) +
+                "Event 0x" + event_subject(event->handle).substr(8) +
                 " has no timing; create both with EventOptions(timing_enabled=True)");
     float milliseconds = 0;
     CUresult status = driver::table.cuEventElapsedTime(&milliseconds, *start, *end);
     driver::check(status, "cuEventElapsedTime", [&] {
-        return subject(start) + " to " + subject(end) +
+        return event_subject(start) + " to " + event_subject(end) +
                (status == CUDA_ERROR_NOT_READY ? "; work before them has not finished: sync first"
                 : status == CUDA_ERROR_INVALID_HANDLE
                     ? "; both must have been recorded, on one device"
@@ -75,11 +75,11 @@ float milliseconds_since(const Event& self, const Event& earlier) {
     return milliseconds;
 }
 
-std::string repr(const Event& self) {
+std::string event_repr(const Event& self) {
     if (!self.handle) return "<Event closed>";
     char text[48];
     std::snprintf(text, sizeof text, "<Event handle=0x%llx>",
-                  static_cast<unsigned long long>(raw(self)));
+                  static_cast<unsigned long long>(event_raw(self)));
     return text;
 }
 
@@ -102,12 +102,12 @@ nb::object new_event(CUcontext context, int device, nb::handle options) {
 
 void bind_event(nb::module_& module) {
     nb::class_<Event>(
-        module, "Event", nb::type_slots(slots), nb::is_weak_referenceable(),
+        module, "Event", nb::type_slots(event_slots), nb::is_weak_referenceable(),
         "A point in a stream. `later - earlier` is the time between two, in milliseconds.")
         .def(
             "close", [](Event& self) { self.handle.reset(); }, "Refuses use from now on.")
         .def_prop_ro("is_closed", [](const Event& self) { return !self.handle; })
-        .def_prop_ro("handle", raw, "The CUevent as an int; 0 once closed.")
+        .def_prop_ro("handle", event_raw, "The CUevent as an int; 0 once closed.")
         .def_prop_ro("is_timing_enabled", [](const Event& self) { return self.timing; })
         .def_prop_ro("is_blocking_sync", [](const Event& self) { return self.blocking_sync; })
         .def_prop_ro("is_done", is_done, "Whether everything before the event has run.")
@@ -124,7 +124,7 @@ void bind_event(nb::module_& module) {
                 return make<Context>(box.context, box.device);
             },
             nb::sig("def context(self) -> Context"))
-        .def("sync", sync, "Waits for the event.")
+        .def("sync", event_sync, "Waits for the event.")
         .def("__sub__", milliseconds_since, nb::is_operator(), nb::arg("earlier"),
              nb::sig("def __sub__(self, earlier: Event, /) -> float"),
              "Milliseconds from `earlier` to this event (cuEventElapsedTime). Raises RuntimeError "
@@ -140,7 +140,7 @@ void bind_event(nb::module_& module) {
             nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
         .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> str"))
         .def("__hash__", [](const Event& self) { return self.hash; })
-        .def("__repr__", repr);
+        .def("__repr__", event_repr);
 }
 
 } // namespace cudamod::python

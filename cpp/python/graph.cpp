@@ -22,27 +22,27 @@ namespace cudamod::python {
 
 namespace {
 
-constexpr const char* kOrigin = "Use Stream.end_capture.";
-PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)},
-                       {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
-                       {0, nullptr}};
+constexpr const char* kGraphOrigin = "Use Stream.end_capture.";
+PyType_Slot graph_slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kGraphOrigin>)},
+                             {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
+                             {0, nullptr}};
 
 const handles::GraphHandle& open_graph(const Graph& graph) {
     if (!graph.handle) throw std::runtime_error("Graph has been closed");
     return graph.handle;
 }
 
-std::uintptr_t raw(const Graph& self) {
+std::uintptr_t graph_raw(const Graph& self) {
     return self.handle ? reinterpret_cast<std::uintptr_t>(*self.handle) : 0;
 }
 
-std::string subject(const handles::GraphHandle& graph) {
+std::string graph_subject(const handles::GraphHandle& graph) {
     return handles::describe(handles::GraphBox::kKind, handles::value_of(*graph));
 }
 
 /// The executable for this thread alone; the interpreter lock is not held. After a fork there may
 /// be nobody to give it back, and the driver refuses anyhow.
-std::unique_lock<std::mutex> use(const handles::GraphExecHandle& executable) {
+std::unique_lock<std::mutex> graph_use(const handles::GraphExecHandle& executable) {
     if (!handles::driver_is_ours()) return {};
     return std::unique_lock(handles::box_of<handles::GraphExecBox>(executable).use);
 }
@@ -76,13 +76,13 @@ void in_stream(Graph& self, nb::handle stream_object, const char* name, Call&& c
     CUresult status;
     {
         GilReleased unlocked;
-        auto lock = use(executable);
+        auto lock = graph_use(executable);
         launch::DefaultStreamScope scope;
         status = box.is_default ? scope.enter(box) : CUDA_SUCCESS;
         if (status == CUDA_SUCCESS) status = call(*executable, *stream);
     }
     driver::check(status, name, [&] {
-        return subject(graph) + " on " +
+        return graph_subject(graph) + " on " +
                handles::describe(handles::StreamBox::kKind, handles::value_of(*stream));
     });
 }
@@ -123,11 +123,11 @@ void update(Graph& self, const Graph& other) {
     CUresult status;
     {
         GilReleased unlocked;
-        auto lock = use(executable);
+        auto lock = graph_use(executable);
         status = driver::table.cuGraphExecUpdate(*executable, *source, &info);
     }
     driver::check(status, "cuGraphExecUpdate", [&] {
-        return subject(graph) + " by " + subject(source) +
+        return graph_subject(graph) + " by " + graph_subject(source) +
                (status == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE
                     ? std::string(": ") + reason_of(info.result)
                     : std::string());
@@ -154,7 +154,7 @@ void debug_dot_print(const Graph& self, nb::handle path, nb::handle flags) {
         status = driver::table.cuGraphDebugDotPrint(*graph, file.c_str(), bits);
     }
     driver::check(status, "cuGraphDebugDotPrint",
-                  [&] { return subject(graph) + ", file '" + file + "'"; });
+                  [&] { return graph_subject(graph) + ", file '" + file + "'"; });
 }
 
 std::size_t num_nodes(const Graph& self) {
@@ -162,21 +162,21 @@ std::size_t num_nodes(const Graph& self) {
     handles::GraphHandle graph = open_graph(self);
     std::size_t count = 0;
     driver::check(driver::table.cuGraphGetNodes(*graph, nullptr, &count), "cuGraphGetNodes",
-                  [&] { return subject(graph); });
+                  [&] { return graph_subject(graph); });
     return count;
 }
 
-void close(Graph& self) {
+void graph_close(Graph& self) {
     // Out of the object first: ending the executable may let the interpreter lock go.
     handles::GraphExecHandle executable = std::move(self.executable);
     handles::GraphHandle graph = std::move(self.handle);
 }
 
-std::string repr(const Graph& self) {
+std::string graph_repr(const Graph& self) {
     if (!self.handle) return "<Graph closed>";
     char text[64];
     std::snprintf(text, sizeof text, "<Graph handle=0x%llx%s>",
-                  static_cast<unsigned long long>(raw(self)),
+                  static_cast<unsigned long long>(graph_raw(self)),
                   self.executable ? " instantiated" : "");
     return text;
 }
@@ -189,14 +189,14 @@ nb::object new_graph(handles::GraphHandle handle) {
 
 void bind_graph(nb::module_& module) {
     nb::class_<Graph>(
-        module, "Graph", nb::type_slots(slots), nb::is_weak_referenceable(),
+        module, "Graph", nb::type_slots(graph_slots), nb::is_weak_referenceable(),
         "What a capture made, to be launched as a whole. It keeps the libraries of its kernels, "
         "not the memory\n"
         "that they use. Shareable between threads; a launch never overlaps an earlier one.")
-        .def("close", close,
+        .def("close", graph_close,
              "Refuses use from now on, and ends graph and executable. Launches under way finish.")
         .def_prop_ro("is_closed", [](const Graph& self) { return !self.handle; })
-        .def_prop_ro("handle", raw, "The CUgraph as an int; 0 once closed.")
+        .def_prop_ro("handle", graph_raw, "The CUgraph as an int; 0 once closed.")
         .def_prop_ro("num_nodes", num_nodes, "The number of nodes.")
         .def_prop_ro(
             "is_instantiated", [](const Graph& self) { return bool(self.executable); },
@@ -229,7 +229,7 @@ void bind_graph(nb::module_& module) {
             nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
         .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> str"))
         .def("__hash__", [](const Graph& self) { return self.hash; })
-        .def("__repr__", repr);
+        .def("__repr__", graph_repr);
 }
 
 } // namespace cudamod::python

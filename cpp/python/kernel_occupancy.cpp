@@ -27,8 +27,8 @@ CUfunction function_of(const KernelOccupancy& self) {
     return reinterpret_cast<CUfunction>(self.kernel->raw());
 }
 
-void check(CUresult status, const char* call, const KernelOccupancy& self,
-           const std::string& values) {
+void kernel_occupancy_check(CUresult status, const char* call, const KernelOccupancy& self,
+                            const std::string& values) {
     driver::check(status, call, [&] {
         return "kernel '" + self.kernel->name() + "', " + values +
                (status == CUDA_ERROR_INVALID_CONTEXT ? "; call Device.set_current() first" : "");
@@ -48,10 +48,11 @@ int max_active_blocks_per_multiprocessor(const KernelOccupancy& self, nb::handle
     std::size_t dynamic_size = size_argument(
         dynamic_bytes, "max_active_blocks_per_multiprocessor: dynamic_shared_memory_size");
     int blocks = 0;
-    check(driver::table.cuOccupancyMaxActiveBlocksPerMultiprocessor(
-              &blocks, function_of(self), block_size, as_the_driver_reads(dynamic_size)),
-          "cuOccupancyMaxActiveBlocksPerMultiprocessor", self,
-          "block of " + std::to_string(block_size) + " threads");
+    kernel_occupancy_check(
+        driver::table.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+            &blocks, function_of(self), block_size, as_the_driver_reads(dynamic_size)),
+        "cuOccupancyMaxActiveBlocksPerMultiprocessor", self,
+        "block of " + std::to_string(block_size) + " threads");
     return blocks;
 }
 
@@ -62,10 +63,11 @@ std::size_t available_dynamic_shared_memory_per_block(const KernelOccupancy& sel
         count, "available_dynamic_shared_memory_per_block: num_blocks_per_multiprocessor");
     int block_size = int_argument(block, "available_dynamic_shared_memory_per_block: block_size");
     std::size_t bytes = 0;
-    check(driver::table.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, function_of(self), blocks,
-                                                                block_size),
-          "cuOccupancyAvailableDynamicSMemPerBlock", self,
-          std::to_string(blocks) + " blocks of " + std::to_string(block_size) + " threads");
+    kernel_occupancy_check(
+        driver::table.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, function_of(self), blocks,
+                                                              block_size),
+        "cuOccupancyAvailableDynamicSMemPerBlock", self,
+        std::to_string(blocks) + " blocks of " + std::to_string(block_size) + " threads");
     return bytes;
 }
 
@@ -162,8 +164,8 @@ nb::object max_potential_block_size(const KernelOccupancy& self, nb::handle need
         &grid, &block, function_of(self), by_size, fixed, block_size_limit);
     if (query.callable) innermost_query = query.outer;
     if (query.failed) throw nb::python_error();
-    check(status, "cuOccupancyMaxPotentialBlockSize", self,
-          "block size limit " + std::to_string(block_size_limit));
+    kernel_occupancy_check(status, "cuOccupancyMaxPotentialBlockSize", self,
+                           "block size limit " + std::to_string(block_size_limit));
     return potential_block_size(grid, block);
 }
 
@@ -179,8 +181,8 @@ int cluster_query(const KernelOccupancy& self, const LaunchConfig& config, nb::h
     LaunchConfig::Native native;
     config.copy_to(native, box.raw);
     int answer = 0;
-    check(query(&answer, function_of(self), &native.config), name, self,
-          "block " + config.shape().block.text());
+    kernel_occupancy_check(query(&answer, function_of(self), &native.config), name, self,
+                           "block " + config.shape().block.text());
     return answer;
 }
 
@@ -198,10 +200,11 @@ int max_active_clusters(const KernelOccupancy& self, const LaunchConfig& config,
     });
 }
 
-constexpr const char* kOrigin = "Use Kernel.occupancy.";
-PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)},
-                       {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
-                       {0, nullptr}};
+constexpr const char* kKernelOccupancyOrigin = "Use Kernel.occupancy.";
+PyType_Slot kernel_occupancy_slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(refuse_new<kKernelOccupancyOrigin>)},
+    {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
+    {0, nullptr}};
 
 } // namespace
 
@@ -210,7 +213,7 @@ void bind_kernel_occupancy(nb::module_& module) {
                                 "Of KernelOccupancy.max_potential_block_size.",
                                 {{"min_grid_size", "blocks that fill the device"},
                                  {"max_block_size", "threads per block"}});
-    nb::class_<KernelOccupancy>(module, "KernelOccupancy", nb::type_slots(slots),
+    nb::class_<KernelOccupancy>(module, "KernelOccupancy", nb::type_slots(kernel_occupancy_slots),
                                 nb::is_weak_referenceable(),
                                 "The driver's occupancy answers for a kernel on the current "
                                 "device. All raise CUDAError when\n"

@@ -45,37 +45,37 @@ std::string path(Index index, const char* part = nullptr) {
     return part ? text + "." + part : text;
 }
 
-[[noreturn]] void refuse(PyObject* error, const std::string& what, const std::string& wanted,
-                         nb::handle got) {
+[[noreturn]] void refuse_attribute(PyObject* error, const std::string& what,
+                                   const std::string& wanted, nb::handle got) {
     PyErr_Format(error, "%s must be %s (got %s)", what.c_str(), wanted.c_str(),
                  text_of(got.ptr()).c_str());
     throw nb::python_error();
 }
 
 /// An integer, but no bool, within bounds.
-std::int64_t integer(nb::handle value, const std::string& what, std::int64_t low,
-                     std::int64_t high) {
+std::int64_t attribute_integer(nb::handle value, const std::string& what, std::int64_t low,
+                               std::int64_t high) {
     if (PyBool_Check(value.ptr()) || !PyIndex_Check(value.ptr()) || PySequence_Check(value.ptr()))
-        refuse(PyExc_TypeError, what, "an int", value);
+        refuse_attribute(PyExc_TypeError, what, "an int", value);
     nb::object index = nb::steal(PyNumber_Index(value.ptr()));
     if (!index.is_valid()) throw nb::python_error();
     int overflow = 0;
     long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
     if (overflow || number < low || number > high)
-        refuse(PyExc_ValueError, what, "in " + std::to_string(low) + " .. " + std::to_string(high),
-               index);
+        refuse_attribute(PyExc_ValueError, what,
+                         "in " + std::to_string(low) + " .. " + std::to_string(high), index);
     return number;
 }
 
 std::uint64_t unsigned_integer(nb::handle value, const std::string& what) {
     if (PyBool_Check(value.ptr()) || !PyIndex_Check(value.ptr()) || PySequence_Check(value.ptr()))
-        refuse(PyExc_TypeError, what, "an int", value);
+        refuse_attribute(PyExc_TypeError, what, "an int", value);
     nb::object index = nb::steal(PyNumber_Index(value.ptr()));
     if (!index.is_valid()) throw nb::python_error();
     std::uint64_t magnitude = 0;
     bool negative = false;
     if (!read_long(index.ptr(), magnitude, negative) || (negative && magnitude))
-        refuse(PyExc_ValueError, what, "in 0 .. 2**64 - 1", index);
+        refuse_attribute(PyExc_ValueError, what, "in 0 .. 2**64 - 1", index);
     return magnitude;
 }
 
@@ -89,9 +89,10 @@ int choice(nb::handle value, const std::string& what, std::span<const char* cons
         known += std::string(i ? ", " : "") + "'" + names[i] + "'";
     }
     if (PyUnicode_Check(value.ptr()) || !PyIndex_Check(value.ptr()))
-        refuse(PyUnicode_Check(value.ptr()) ? PyExc_ValueError : PyExc_TypeError, what,
-               "one of " + known, value);
-    return static_cast<int>(integer(value, what, 0, static_cast<std::int64_t>(names.size()) - 1));
+        refuse_attribute(PyUnicode_Check(value.ptr()) ? PyExc_ValueError : PyExc_TypeError, what,
+                         "one of " + known, value);
+    return static_cast<int>(
+        attribute_integer(value, what, 0, static_cast<std::int64_t>(names.size()) - 1));
 }
 
 launch::RecordedEvent recorded_event(nb::handle value, Index index) {
@@ -102,26 +103,26 @@ launch::RecordedEvent recorded_event(nb::handle value, Index index) {
         const char* type = programmatic ? "an Event or a ProgrammaticEvent"
                                         : "an Event or a LaunchCompletionEvent";
         if (!nb::isinstance<nb::dict>(value) && !nb::hasattr(value, "event"))
-            refuse(PyExc_TypeError, path(index), type, value);
+            refuse_attribute(PyExc_TypeError, path(index), type, value);
         if (programmatic)
             check_options(value, "ProgrammaticEvent", {"event", "flags", "trigger_at_block_start"});
         else
             check_options(value, "LaunchCompletionEvent", {"event", "flags"});
         event = option(value, "event", nb::none());
-        recorded.flags =
-            static_cast<int>(integer(option(value, "flags", nb::int_(0)), path(index, "flags"), 0,
-                                     std::numeric_limits<int>::max()));
+        recorded.flags = static_cast<int>(attribute_integer(option(value, "flags", nb::int_(0)),
+                                                            path(index, "flags"), 0,
+                                                            std::numeric_limits<int>::max()));
         if (programmatic)
             recorded.trigger_at_block_start = nb::cast<bool>(
                 nb::bool_(option(value, "trigger_at_block_start", nb::bool_(false))));
         if (recorded.flags & CU_EVENT_RECORD_EXTERNAL)
-            refuse(PyExc_ValueError, path(index, "flags"), "without CU_EVENT_RECORD_EXTERNAL",
-                   nb::int_(recorded.flags));
+            refuse_attribute(PyExc_ValueError, path(index, "flags"),
+                             "without CU_EVENT_RECORD_EXTERNAL", nb::int_(recorded.flags));
     }
     const Event* native = instance<Event>(event.ptr());
-    if (!native) refuse(PyExc_TypeError, path(index, "event"), "an Event", event);
+    if (!native) refuse_attribute(PyExc_TypeError, path(index, "event"), "an Event", event);
     if (native->timing)
-        refuse(PyExc_ValueError, path(index, "event"), "made without timing", event);
+        refuse_attribute(PyExc_ValueError, path(index, "event"), "made without timing", event);
     recorded.event = open_handle(*native);
     recorded.blocking_sync = native->blocking_sync;
     return recorded;
@@ -129,11 +130,11 @@ launch::RecordedEvent recorded_event(nb::handle value, Index index) {
 
 launch::MemSyncDomainMap domain_map(nb::handle value) {
     if (!PyTuple_Check(value.ptr()) || PyTuple_GET_SIZE(value.ptr()) != 2)
-        refuse(PyExc_TypeError, path(kMemSyncDomainMap), "a tuple (default, remote) of ints",
-               value);
+        refuse_attribute(PyExc_TypeError, path(kMemSyncDomainMap),
+                         "a tuple (default, remote) of ints", value);
     auto domain = [&](Py_ssize_t i) {
         return static_cast<unsigned char>(
-            integer(PyTuple_GET_ITEM(value.ptr(), i), path(kMemSyncDomainMap), 0, 255));
+            attribute_integer(PyTuple_GET_ITEM(value.ptr(), i), path(kMemSyncDomainMap), 0, 255));
     };
     return {domain(0), domain(1)};
 }
@@ -142,7 +143,7 @@ launch::AccessPolicyWindow window(nb::handle value) {
     launch::AccessPolicyWindow result;
     constexpr Index kWindow = kAccessPolicyWindow;
     if (!nb::isinstance<nb::dict>(value) && !nb::hasattr(value, "base_ptr"))
-        refuse(PyExc_TypeError, path(kWindow), "an AccessPolicyWindow or a dict", value);
+        refuse_attribute(PyExc_TypeError, path(kWindow), "an AccessPolicyWindow or a dict", value);
     check_options(value, "AccessPolicyWindow",
                   {"base_ptr", "num_bytes", "hit_ratio", "hit_prop", "miss_prop"});
     nb::object base = option(value, "base_ptr", nb::none());
@@ -153,8 +154,8 @@ launch::AccessPolicyWindow window(nb::handle value) {
         result.num_bytes =
             size.is_none() ? buffer->size : unsigned_integer(size, path(kWindow, "num_bytes"));
         if (result.num_bytes > buffer->size)
-            refuse(PyExc_ValueError, path(kWindow, "num_bytes"),
-                   "at most the buffer's " + std::to_string(buffer->size), size);
+            refuse_attribute(PyExc_ValueError, path(kWindow, "num_bytes"),
+                             "at most the buffer's " + std::to_string(buffer->size), size);
     } else {
         result.base_ptr = unsigned_integer(base, path(kWindow, "base_ptr"));
         result.num_bytes = unsigned_integer(size, path(kWindow, "num_bytes"));
@@ -163,10 +164,10 @@ launch::AccessPolicyWindow window(nb::handle value) {
     double hit_ratio = PyFloat_AsDouble(ratio.ptr());
     if (hit_ratio == -1.0 && PyErr_Occurred()) {
         PyErr_Clear();
-        refuse(PyExc_TypeError, path(kWindow, "hit_ratio"), "a float", ratio);
+        refuse_attribute(PyExc_TypeError, path(kWindow, "hit_ratio"), "a float", ratio);
     }
     if (!(hit_ratio >= 0 && hit_ratio <= 1))
-        refuse(PyExc_ValueError, path(kWindow, "hit_ratio"), "in 0 .. 1", ratio);
+        refuse_attribute(PyExc_ValueError, path(kWindow, "hit_ratio"), "in 0 .. 1", ratio);
     result.hit_ratio = static_cast<float>(hit_ratio);
     result.hit_prop = choice(option(value, "hit_prop", nb::str("persisting")),
                              path(kWindow, "hit_prop"), kProperties);
@@ -177,16 +178,18 @@ launch::AccessPolicyWindow window(nb::handle value) {
 
 launch::RawAttribute raw_attribute(nb::handle pair) {
     if (!PyTuple_Check(pair.ptr()) || PyTuple_GET_SIZE(pair.ptr()) != 2)
-        refuse(PyExc_TypeError, path(kRaw), "pairs (id, bytes)", pair);
+        refuse_attribute(PyExc_TypeError, path(kRaw), "pairs (id, bytes)", pair);
     launch::RawAttribute raw;
-    raw.id = static_cast<int>(integer(PyTuple_GET_ITEM(pair.ptr(), 0), path(kRaw) + ": an id", 0,
-                                      std::numeric_limits<int>::max()));
+    raw.id =
+        static_cast<int>(attribute_integer(PyTuple_GET_ITEM(pair.ptr(), 0), path(kRaw) + ": an id",
+                                           0, std::numeric_limits<int>::max()));
     nb::handle value(PyTuple_GET_ITEM(pair.ptr(), 1));
     Py_buffer view;
     if (PyObject_GetBuffer(value.ptr(), &view, PyBUF_SIMPLE) < 0) {
         PyErr_Clear();
-        refuse(PyExc_TypeError, path(kRaw) + ": the value of id " + std::to_string(raw.id), "bytes",
-               value);
+        refuse_attribute(PyExc_TypeError,
+                         path(kRaw) + ": the value of id " + std::to_string(raw.id), "bytes",
+                         value);
     }
     auto size = static_cast<std::size_t>(view.len);
     bool fits = size <= raw.kMaxBytes;
@@ -207,7 +210,7 @@ std::vector<launch::RawAttribute> raw_attributes(nb::handle value) {
     if (nb::isinstance<nb::dict>(value))
         pairs = nb::steal(PyDict_Items(value.ptr()));
     else if (!PyTuple_Check(value.ptr()) && !PyList_Check(value.ptr()))
-        refuse(PyExc_TypeError, path(kRaw), "a dict or pairs (id, bytes)", value);
+        refuse_attribute(PyExc_TypeError, path(kRaw), "a dict or pairs (id, bytes)", value);
     for (nb::handle pair : pairs)
         result.push_back(raw_attribute(pair));
     std::sort(result.begin(), result.end(),
@@ -293,7 +296,7 @@ launch_attributes_from(const std::array<PyObject*, kLaunchAttributes>& values,
         throw nb::value_error("LaunchConfig.programmatic_event and launch_completion_event must be "
                               "two events");
     given(kPriority, [&](nb::handle v) {
-        result.priority = static_cast<int>(integer(
+        result.priority = static_cast<int>(attribute_integer(
             v, path(kPriority), std::numeric_limits<int>::min(), std::numeric_limits<int>::max()));
     });
     given(kMemSyncDomain, [&](nb::handle v) {
@@ -303,7 +306,7 @@ launch_attributes_from(const std::array<PyObject*, kLaunchAttributes>& values,
     given(kAccessPolicyWindow, [&](nb::handle v) { result.access_policy_window = window(v); });
     given(kCarveout, [&](nb::handle v) {
         result.preferred_shared_memory_carveout =
-            static_cast<unsigned>(integer(v, path(kCarveout), 0, 100));
+            static_cast<unsigned>(attribute_integer(v, path(kCarveout), 0, 100));
     });
     given(kRaw, [&](nb::handle v) { result.raw = raw_attributes(v); });
     require_free_ids(result, stream_serialization);

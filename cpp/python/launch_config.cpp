@@ -94,9 +94,9 @@ PyObject* new_launch_config(PyTypeObject* type, PyObject* args, PyObject* kwargs
     }
 }
 
-PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(new_launch_config)},
-                       {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
-                       {0, nullptr}};
+PyType_Slot launch_config_slots[] = {{Py_tp_new, reinterpret_cast<void*>(new_launch_config)},
+                                     {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
+                                     {0, nullptr}};
 
 std::size_t hash(const LaunchConfig& self) {
     const launch::Shape& shape = self.shape();
@@ -134,13 +134,13 @@ nb::dict values_of(const LaunchConfig& self) {
     return values;
 }
 
-nb::tuple reduce(const LaunchConfig& self) {
+nb::tuple launch_config_reduce(const LaunchConfig& self) {
     if (self.shape().attributes) refuse_pickled_events(*self.shape().attributes);
     return nb::make_tuple(nb::module_::import_("cudamod.options").attr("_restore"),
                           nb::make_tuple(nb::type<LaunchConfig>(), values_of(self)));
 }
 
-std::string repr(const LaunchConfig& self) {
+std::string launch_config_repr(const LaunchConfig& self) {
     std::string text = "LaunchConfig(";
     for (auto [name, value] : values_of(self)) {
         if (text.back() != '(') text += ", ";
@@ -208,7 +208,7 @@ unsigned shared_bytes(nb::handle value) {
 
 void bind_launch_config(nb::module_& module) {
     nb::class_<LaunchConfig>(
-        module, "LaunchConfig", nb::type_slots(slots), nb::is_weak_referenceable(),
+        module, "LaunchConfig", nb::type_slots(launch_config_slots), nb::is_weak_referenceable(),
         "How a kernel is launched: an immutable value.\n\n"
         "    LaunchConfig(grid, cluster=None, block, shmem_size=None, is_cooperative=False,\n"
         "                 programmatic_stream_serialization=False, *, launch attributes)\n\n"
@@ -277,8 +277,8 @@ void bind_launch_config(nb::module_& module) {
             },
             nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
         .def("__hash__", hash)
-        .def("__reduce__", reduce, nb::sig("def __reduce__(self) -> tuple[Any, ...]"))
-        .def("__repr__", repr);
+        .def("__reduce__", launch_config_reduce, nb::sig("def __reduce__(self) -> tuple[Any, ...]"))
+        .def("__repr__", launch_config_repr);
     prove_payload<LaunchConfig>(launch::Shape{});
 }
 

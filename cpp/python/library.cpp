@@ -30,10 +30,10 @@ namespace cudamod::python {
 
 namespace {
 
-constexpr const char* kOrigin = "Use ObjectCode.";
-PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)},
-                       {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
-                       {0, nullptr}};
+constexpr const char* kLibraryOrigin = "Use ObjectCode.";
+PyType_Slot library_slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kLibraryOrigin>)},
+                               {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
+                               {0, nullptr}};
 
 using Image = std::shared_ptr<const handles::ImageMemory>;
 
@@ -143,7 +143,7 @@ std::uintptr_t module(const Library& self) {
     return reinterpret_cast<std::uintptr_t>(handles::module_of(library));
 }
 
-std::optional<std::pair<std::string, std::string>> log(const Library& self) {
+std::optional<std::pair<std::string, std::string>> library_log(const Library& self) {
     const auto& log = handles::box_of<handles::LibraryBox>(self.handle).used->log;
     if (!log) return std::nullopt;
     return std::pair(log->error(), log->info());
@@ -197,7 +197,7 @@ nb::object object_of(const std::shared_ptr<const void>& origin) {
 }
 
 void bind_library(nb::module_& scope) {
-    nb::class_<Library>(scope, "Library", nb::type_slots(slots),
+    nb::class_<Library>(scope, "Library", nb::type_slots(library_slots),
                         "A loaded image; ObjectCode is its public face.")
         .def_static("load", load, nb::arg("image"), nb::arg("subject"), nb::arg("jit_options"),
                     nb::arg("preserve_binary"),
@@ -211,7 +211,7 @@ void bind_library(nb::module_& scope) {
              nb::sig("def find_global(self, name: str) -> Buffer | None"))
         .def("module", module, "The CUmodule of the current context as an int.")
         .def("kernel_names", kernel_names, nb::sig("def kernel_names(self) -> list[str]"))
-        .def("log", log,
+        .def("log", library_log,
              "What the driver's compiler wrote: (errors, information); None when it had no part.")
         .def_prop_ro("handle", [](const Library& self) {
             return reinterpret_cast<std::uintptr_t>(*self.handle);

@@ -9,7 +9,7 @@ namespace cudamod::python {
 
 namespace {
 
-int traverse(PyObject* self, visitproc visit, void* arg) {
+int memory_owner_traverse(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(Py_TYPE(self));
     if (!nb::inst_ready(self)) return 0;
     auto* owner = nb::inst_ptr<MemoryOwner>(self);
@@ -18,7 +18,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
     return 0;
 }
 
-int clear(PyObject* self) {
+int memory_owner_clear(PyObject* self) {
     if (nb::inst_ready(self)) nb::inst_ptr<MemoryOwner>(self)->deallocate();
     return 0;
 }
@@ -28,13 +28,14 @@ void finalize(PyObject* self) {
     if (nb::inst_ready(self)) nb::inst_ptr<MemoryOwner>(self)->deallocate();
 }
 
-constexpr const char* kOrigin = "Use Buffer.from_handle.";
-PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-                       {Py_tp_clear, reinterpret_cast<void*>(clear)},
-                       {Py_tp_finalize, reinterpret_cast<void*>(finalize)},
-                       {Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)},
-                       {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
-                       {0, nullptr}};
+constexpr const char* kMemoryOwnerOrigin = "Use Buffer.from_handle.";
+PyType_Slot memory_owner_slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(memory_owner_traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(memory_owner_clear)},
+    {Py_tp_finalize, reinterpret_cast<void*>(finalize)},
+    {Py_tp_new, reinterpret_cast<void*>(refuse_new<kMemoryOwnerOrigin>)},
+    {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
+    {0, nullptr}};
 
 } // namespace
 
@@ -54,7 +55,7 @@ void MemoryOwner::deallocate() noexcept {
 }
 
 void bind_memory_owner(nb::module_& module) {
-    nb::class_<MemoryOwner>(module, "MemoryOwner", nb::type_slots(slots),
+    nb::class_<MemoryOwner>(module, "MemoryOwner", nb::type_slots(memory_owner_slots),
                             "Returns memory to the resource that it came from.")
         .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> str"));
 }

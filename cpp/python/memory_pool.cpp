@@ -26,12 +26,13 @@ namespace {
 
 using handles::PoolKind;
 
-constexpr const char* kOrigin = "Use DeviceMemoryResource or Device.memory_resource.";
-PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)},
-                       {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
-                       {0, nullptr}};
+constexpr const char* kMemoryPoolOrigin = "Use DeviceMemoryResource or Device.memory_resource.";
+PyType_Slot memory_pool_slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(refuse_new<kMemoryPoolOrigin>)},
+    {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
+    {0, nullptr}};
 
-handles::StreamHandle stream_of(nb::handle stream) {
+handles::StreamHandle memory_pool_stream(nb::handle stream) {
     return open_handle(*instance<Stream>(stream_argument(stream).ptr()));
 }
 
@@ -100,7 +101,7 @@ int export_pool(nb::handle self) {
     return handles::export_pool(pool);
 }
 
-nb::object allocate(nb::handle self, nb::handle size_object, nb::handle stream) {
+nb::object memory_pool_allocate(nb::handle self, nb::handle size_object, nb::handle stream) {
     begin_public_call();
     const MemoryPool& resource = self_of<MemoryPool>(self);
     handles::MemoryPoolHandle pool = open_pool(self);
@@ -110,7 +111,7 @@ nb::object allocate(nb::handle self, nb::handle size_object, nb::handle stream) 
                                      "exporter allocates from it")
                                  .c_str());
     std::size_t size = size_argument(size_object, (what + ": size").c_str());
-    handles::StreamHandle order = stream_of(stream);
+    handles::StreamHandle order = memory_pool_stream(stream);
     refuse_capture(order, class_name(self));
     handles::DeviceMemoryHandle memory;
     if (size) memory = handles::allocate(pool, order, size);
@@ -118,18 +119,18 @@ nb::object allocate(nb::handle self, nb::handle size_object, nb::handle stream) 
                      resource.place.kind == PoolKind::Managed, nb::borrow(self));
 }
 
-void deallocate(nb::handle self, nb::handle ptr, nb::handle size, nb::handle stream) {
+void memory_pool_deallocate(nb::handle self, nb::handle ptr, nb::handle size, nb::handle stream) {
     begin_public_call();
     std::string what = std::string(class_name(self)) + ".deallocate: ";
     std::uint64_t raw = raw_argument(ptr, (what + "ptr").c_str());
     size_argument(size, (what + "size").c_str());
-    handles::StreamHandle order = stream_of(stream);
+    handles::StreamHandle order = memory_pool_stream(stream);
     if (!raw) return;
     refuse_owned(raw, what);
     handles::free_in_order(self_of<MemoryPool>(self).handle, order, raw);
 }
 
-std::uintptr_t raw(const MemoryPool& self) {
+std::uintptr_t memory_pool_raw(const MemoryPool& self) {
     return self.handle ? reinterpret_cast<std::uintptr_t>(*self.handle) : 0;
 }
 
@@ -168,7 +169,7 @@ nb::tuple location(nb::handle self) {
     return nb::make_tuple(name, resource.place.id);
 }
 
-std::string repr(nb::handle self) {
+std::string memory_pool_repr(nb::handle self) {
     const MemoryPool& resource = self_of<MemoryPool>(self);
     if (!resource.handle) return std::string("<") + class_name(self) + " closed>";
     std::string text =
@@ -188,17 +189,18 @@ const handles::MemoryPoolHandle& open_pool(nb::handle self) {
 }
 
 void bind_memory_pool(nb::module_& module) {
-    nb::class_<MemoryPool, MemoryResource>(module, "MemoryPool", nb::type_slots(slots),
+    nb::class_<MemoryPool, MemoryResource>(module, "MemoryPool", nb::type_slots(memory_pool_slots),
                                            "A memory resource that is a pool.")
-        .def("allocate", allocate, nb::arg("size").none(), nb::kw_only(), nb::arg("stream").none(),
+        .def("allocate", memory_pool_allocate, nb::arg("size").none(), nb::kw_only(),
+             nb::arg("stream").none(),
              nb::sig("def allocate(self, size: int, *, stream: object) -> Buffer"),
              "`size` bytes of the pool in the order of `stream`, on which they are freed as "
              "well.\n\n"
              "Raises RuntimeError when the resource is closed or the stream captures, TypeError "
              "for a pool of\n"
              "another process, CUDAError, which is a MemoryError too when memory is exhausted.")
-        .def("deallocate", deallocate, nb::arg("ptr").none(), nb::arg("size").none(), nb::kw_only(),
-             nb::arg("stream").none(),
+        .def("deallocate", memory_pool_deallocate, nb::arg("ptr").none(), nb::arg("size").none(),
+             nb::kw_only(), nb::arg("stream").none(),
              nb::sig("def deallocate(self, ptr: int, size: int, *, stream: object) -> None"),
              "Frees memory of the pool that no Buffer owns, in the order of `stream`; a closed "
              "resource still does.\n"
@@ -207,7 +209,7 @@ void bind_memory_pool(nb::module_& module) {
             "close", [](MemoryPool& self) { self.handle.reset(); },
             "Refuses use from now on. A pool of our own ends with its last Buffer and view.")
         .def_prop_ro("is_closed", [](const MemoryPool& self) { return !self.handle; })
-        .def_prop_ro("handle", raw, "The CUmemoryPool as an int; 0 once closed.")
+        .def_prop_ro("handle", memory_pool_raw, "The CUmemoryPool as an int; 0 once closed.")
         .def_prop_ro(
             "is_handle_owned", [](const MemoryPool& self) { return self.owns; },
             "Whether the pool was made for this resource.")
@@ -232,7 +234,7 @@ void bind_memory_pool(nb::module_& module) {
         .def_prop_ro("is_managed",
                      [](const MemoryPool& self) { return self.place.kind == PoolKind::Managed; })
         .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> tuple[Any, ...]"))
-        .def("__repr__", repr);
+        .def("__repr__", memory_pool_repr);
     module.def("new_pool", new_pool, nb::arg("type"), nb::arg("kind"), nb::arg("location"),
                nb::arg("id"), nb::arg("ipc_enabled"), nb::arg("max_size"),
                nb::sig("def new_pool(type: type[_Pool], kind: str, location: str, id: int, "

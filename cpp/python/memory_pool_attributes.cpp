@@ -47,14 +47,14 @@ constexpr Named kNamed[] = {
      "The most of that since the mark was reset; set it to 0 to reset it."},
 };
 
-std::string subject(const handles::MemoryPoolHandle& pool, const Named& attribute) {
+std::string pool_subject(const handles::MemoryPoolHandle& pool, const Named& attribute) {
     std::string text = handles::describe_pool(pool) + ", " + attribute.name;
     if (handles::box_of<handles::MemoryPoolBox>(pool).imported)
         text += "; a pool imported from another process has no attributes here";
     return text;
 }
 
-std::uint64_t read(const MemoryPoolAttributes& self, const Named& attribute) {
+std::uint64_t read_attribute(const MemoryPoolAttributes& self, const Named& attribute) {
     begin_public_call();
     handles::MemoryPoolHandle pool = self.pool;
     union {
@@ -62,7 +62,7 @@ std::uint64_t read(const MemoryPoolAttributes& self, const Named& attribute) {
         cuuint64_t bytes;
     } value{};
     driver::check(driver::table.cuMemPoolGetAttribute(*pool, attribute.id, &value),
-                  "cuMemPoolGetAttribute", [&] { return subject(pool, attribute); });
+                  "cuMemPoolGetAttribute", [&] { return pool_subject(pool, attribute); });
     return attribute.kind == Kind::Policy ? value.policy != 0 : value.bytes;
 }
 
@@ -88,15 +88,15 @@ void write(const MemoryPoolAttributes& self, const Named& attribute, nb::handle 
                 (what + " can only be reset to 0, not set to " + std::to_string(bytes)).c_str());
     }
     driver::check(driver::table.cuMemPoolSetAttribute(*pool, attribute.id, value),
-                  "cuMemPoolSetAttribute", [&] { return subject(pool, attribute); });
+                  "cuMemPoolSetAttribute", [&] { return pool_subject(pool, attribute); });
 }
 
-std::string repr(const MemoryPoolAttributes& self) {
+std::string attributes_repr(const MemoryPoolAttributes& self) {
     if (handles::box_of<handles::MemoryPoolBox>(self.pool).imported)
         return "<MemoryPoolAttributes of an imported pool>";
     std::string text;
     for (const Named& named : kNamed) {
-        std::uint64_t value = read(self, named);
+        std::uint64_t value = read_attribute(self, named);
         text += std::string(text.empty() ? "" : ", ") + named.name + "=" +
                 (named.kind != Kind::Policy ? std::to_string(value)
                  : value                    ? "True"
@@ -105,16 +105,18 @@ std::string repr(const MemoryPoolAttributes& self) {
     return "MemoryPoolAttributes(" + text + ")";
 }
 
-constexpr const char* kOrigin = "Use the attributes of a memory resource.";
-PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)},
-                       {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
-                       {0, nullptr}};
+constexpr const char* kAttributesOrigin = "Use the attributes of a memory resource.";
+PyType_Slot attributes_slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(refuse_new<kAttributesOrigin>)},
+    {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
+    {0, nullptr}};
 
 } // namespace
 
 void bind_memory_pool_attributes(nb::module_& module) {
     auto type = nb::class_<MemoryPoolAttributes>(
-        module, "MemoryPoolAttributes", nb::type_slots(slots), nb::is_weak_referenceable(),
+        module, "MemoryPoolAttributes", nb::type_slots(attributes_slots),
+        nb::is_weak_referenceable(),
         "What the driver tells of a memory pool, which it keeps alive: it outlives the resource. "
         "Every read and\n"
         "write raises CUDAError when the driver refuses, always for a pool imported from another "
@@ -131,23 +133,25 @@ void bind_memory_pool_attributes(nb::module_& module) {
         if (named.kind == Kind::Policy)
             type.def_prop_rw(
                 named.name,
-                [&named](const MemoryPoolAttributes& self) { return read(self, named) != 0; },
+                [&named](const MemoryPoolAttributes& self) {
+                    return read_attribute(self, named) != 0;
+                },
                 setter, nb::for_setter(nb::arg("value").none()),
                 nb::for_setter(nb::sig(sets.c_str())), named.meaning);
         else if (named.kind == Kind::Current)
             type.def_prop_ro(
                 named.name,
-                [&named](const MemoryPoolAttributes& self) { return read(self, named); },
+                [&named](const MemoryPoolAttributes& self) { return read_attribute(self, named); },
                 named.meaning);
         else
             type.def_prop_rw(
                 named.name,
-                [&named](const MemoryPoolAttributes& self) { return read(self, named); }, setter,
-                nb::for_setter(nb::arg("value").none()), nb::for_setter(nb::sig(sets.c_str())),
-                named.meaning);
+                [&named](const MemoryPoolAttributes& self) { return read_attribute(self, named); },
+                setter, nb::for_setter(nb::arg("value").none()),
+                nb::for_setter(nb::sig(sets.c_str())), named.meaning);
     }
     type.def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> str"))
-        .def("__repr__", repr);
+        .def("__repr__", attributes_repr);
 }
 
 } // namespace cudamod::python

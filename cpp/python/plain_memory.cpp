@@ -21,12 +21,13 @@ struct PlainMemory : MemoryResource {
     int device; // -1: pinned
 };
 
-constexpr const char* kOrigin = "Use DeviceMemoryResource or Device.memory_resource.";
-PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)},
-                       {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
-                       {0, nullptr}};
+constexpr const char* kPlainMemoryOrigin = "Use DeviceMemoryResource or Device.memory_resource.";
+PyType_Slot plain_memory_slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(refuse_new<kPlainMemoryOrigin>)},
+    {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
+    {0, nullptr}};
 
-handles::StreamHandle stream_of(nb::handle stream) {
+handles::StreamHandle plain_memory_stream(nb::handle stream) {
     return open_handle(*instance<Stream>(stream_argument(stream).ptr()));
 }
 
@@ -36,7 +37,7 @@ nb::object allocate_plain(nb::handle self, nb::handle size_object, nb::handle st
     std::size_t size =
         size_argument(size_object, (std::string(class_name(self)) + ".allocate: size").c_str());
     handles::StreamHandle order;
-    if (!stream.is_none()) order = stream_of(stream);
+    if (!stream.is_none()) order = plain_memory_stream(stream);
     handles::DeviceMemoryHandle memory;
     if (size && resource.device >= 0) {
         if (!order) order = handles::default_stream(resource.device, false);
@@ -60,7 +61,7 @@ void deallocate_plain(nb::handle self, nb::handle ptr, nb::handle size, nb::hand
     std::uint64_t raw = raw_argument(ptr, (what + "ptr").c_str());
     size_argument(size, (what + "size").c_str());
     handles::StreamHandle order;
-    if (!stream.is_none()) order = stream_of(stream);
+    if (!stream.is_none()) order = plain_memory_stream(stream);
     if (!raw) return;
     refuse_owned(raw, what);
     CUcontext context = order                  ? handles::box_of<handles::StreamBox>(order).context
@@ -77,7 +78,8 @@ nb::object new_plain(nb::handle type, int device) {
 } // namespace
 
 void bind_plain_memory(nb::module_& module) {
-    nb::class_<PlainMemory, MemoryResource>(module, "PlainMemory", nb::type_slots(slots),
+    nb::class_<PlainMemory, MemoryResource>(module, "PlainMemory",
+                                            nb::type_slots(plain_memory_slots),
                                             "A memory resource without a pool.")
         .def("allocate", allocate_plain, nb::arg("size").none(), nb::kw_only(),
              nb::arg("stream") = nb::none(),

@@ -66,7 +66,7 @@ class MaybeReleased {
 
 /// The executable for this thread alone. Nobody waits for it with the interpreter lock held; after
 /// a fork there may be nobody to give it back, and the driver refuses anyhow.
-std::unique_lock<std::mutex> use(const handles::GraphExecBox& executable) {
+std::unique_lock<std::mutex> sequence_use(const handles::GraphExecBox& executable) {
     if (!handles::driver_is_ours()) return {};
     std::unique_lock lock(executable.use, std::try_to_lock);
     if (!lock) {
@@ -139,7 +139,7 @@ void replay_graph(Replayed& replayed, const handles::StreamHandle& stream) {
     CUresult status = CUDA_SUCCESS;
     std::size_t patched = 0;
     {
-        auto lock = use(handles::box_of<handles::GraphExecBox>(executable));
+        auto lock = sequence_use(handles::box_of<handles::GraphExecBox>(executable));
         patches = changed(replayed); // only now: another thread's replay may just have patched
         MaybeReleased unlocked(replayed.gil);
         for (; patched < patches.size(); ++patched) {
@@ -318,7 +318,7 @@ PyObject* make_sequence(PyTypeObject* type, PyObject* arguments, PyObject* keywo
     }
 }
 
-int traverse(PyObject* self, visitproc visit, void* arg) {
+int sequence_traverse(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(Py_TYPE(self));
     Replayed& replayed = replayed_of(self);
     Py_VISIT(replayed.stream_object.ptr());
@@ -327,7 +327,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
     return 0;
 }
 
-int clear(PyObject* self) {
+int sequence_clear(PyObject* self) {
     Replayed& replayed = replayed_of(self);
     replayed.launches.clear();
     std::vector<nb::object> prepared = std::move(replayed.prepared);
@@ -335,7 +335,7 @@ int clear(PyObject* self) {
     return 0;
 }
 
-void deallocate(PyObject* self) {
+void sequence_deallocate(PyObject* self) {
     PyObject_GC_UnTrack(self);
     auto* sequence = reinterpret_cast<LaunchSequence*>(self);
     if (sequence->weak_references) PyObject_ClearWeakRefs(self);
@@ -366,14 +366,14 @@ PyObject* get_launches(PyObject* self, void*) {
     return all;
 }
 
-PyObject* repr(PyObject* self) {
+PyObject* sequence_repr(PyObject* self) {
     const Replayed& replayed = replayed_of(self);
     return PyUnicode_FromFormat("<LaunchSequence launches=%zu mode='%s' stream=%R>",
                                 replayed.prepared.size(), replayed.as_graph ? "graph" : "launches",
                                 replayed.stream_object.ptr());
 }
 
-PyObject* reduce(PyObject* self, PyObject*) {
+PyObject* sequence_reduce(PyObject* self, PyObject*) {
     try {
         refuse_pickling(self);
     } catch (...) {
@@ -383,7 +383,7 @@ PyObject* reduce(PyObject* self, PyObject*) {
 }
 
 PyMethodDef methods[] = {
-    {"__reduce__", reduce, METH_NOARGS, nullptr},
+    {"__reduce__", sequence_reduce, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 PyGetSetDef properties[] = {
@@ -413,13 +413,13 @@ const char* const kDoc =
     "Raises TypeError for what is no Prepared, ValueError for launches of several contexts, for "
     "none, and for a cycle,\n"
     "IndexError for an index without a launch, CUDAError when the driver refuses.";
-PyType_Slot slots[] = {
+PyType_Slot sequence_slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(make_sequence)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
-    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-    {Py_tp_clear, reinterpret_cast<void*>(clear)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(sequence_deallocate)},
+    {Py_tp_traverse, reinterpret_cast<void*>(sequence_traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(sequence_clear)},
     {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-    {Py_tp_repr, reinterpret_cast<void*>(repr)},
+    {Py_tp_repr, reinterpret_cast<void*>(sequence_repr)},
     {Py_sq_length, reinterpret_cast<void*>(length)},
     {Py_tp_methods, methods},
     {Py_tp_getset, properties},
@@ -428,7 +428,8 @@ PyType_Slot slots[] = {
     {0, nullptr},
 };
 PyType_Spec spec = {"cudamod._core.LaunchSequence", sizeof(LaunchSequence), 0,
-                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_HAVE_GC, slots};
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_HAVE_GC,
+                    sequence_slots};
 
 } // namespace
 

@@ -32,17 +32,17 @@ PyTypeObject* Stream::python_type = nullptr;
 
 namespace {
 
-constexpr const char* kOrigin =
+constexpr const char* kStreamOrigin =
     "Use Device.create_stream, Device.default_stream or Stream.from_handle.";
-PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)},
-                       {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
-                       {0, nullptr}};
+PyType_Slot stream_slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new<kStreamOrigin>)},
+                              {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
+                              {0, nullptr}};
 
-std::uintptr_t raw(const Stream& self) {
+std::uintptr_t stream_raw(const Stream& self) {
     return self.handle ? reinterpret_cast<std::uintptr_t>(*self.handle) : 0;
 }
 
-std::string subject(const handles::StreamHandle& stream) {
+std::string stream_subject(const handles::StreamHandle& stream) {
     return handles::describe("stream", reinterpret_cast<std::uintptr_t>(*stream));
 }
 
@@ -60,14 +60,14 @@ void in_context(const Stream& self, const char* name, Call&& call,
         status = call(*stream);
     }
     driver::check(status, name, [&] {
-        std::string text = subject(stream);
+        std::string text = stream_subject(stream);
         if (event)
             text += ", " + handles::describe("event", reinterpret_cast<std::uintptr_t>(*event));
         return text;
     });
 }
 
-void sync(const Stream& self) {
+void stream_sync(const Stream& self) {
     in_context(self, "cuStreamSynchronize",
                [](CUstream s) { return driver::table.cuStreamSynchronize(s); });
 }
@@ -185,12 +185,12 @@ bool equal(const Stream& self, nb::handle other) {
     return *self.handle == *o->handle && self.box().context == o->box().context;
 }
 
-std::string repr(const Stream& self) {
+std::string stream_repr(const Stream& self) {
     if (!self.handle) return "<Stream closed>";
     char text[96];
     std::snprintf(
         text, sizeof text, "<Stream handle=0x%llx context=0x%llx>",
-        static_cast<unsigned long long>(raw(self)),
+        static_cast<unsigned long long>(stream_raw(self)),
         static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(self.box().context)));
     return text;
 }
@@ -240,7 +240,8 @@ nb::object new_stream(int device, nb::handle options) {
 
 void bind_stream(nb::module_& module) {
     auto type =
-        nb::class_<Stream>(module, "Stream", nb::type_slots(slots), nb::is_weak_referenceable(),
+        nb::class_<Stream>(module, "Stream", nb::type_slots(stream_slots),
+                           nb::is_weak_referenceable(),
                            "A queue of work on a device. Shareable between threads.")
             .def(
                 "close",
@@ -250,7 +251,7 @@ void bind_stream(nb::module_& module) {
                 },
                 "Refuses use from now on. The driver's stream ends with its last dependent.")
             .def_prop_ro("is_closed", [](const Stream& self) { return !self.handle; })
-            .def_prop_ro("handle", raw, "The CUstream as an int; 0 once closed.")
+            .def_prop_ro("handle", stream_raw, "The CUstream as an int; 0 once closed.")
             .def_prop_ro("is_nonblocking", is_nonblocking,
                          "Whether the stream does not wait for the legacy default stream.")
             .def_prop_ro("priority", priority, "Lower numbers run first.")
@@ -268,7 +269,7 @@ void bind_stream(nb::module_& module) {
                     return make<Context>(box.context, box.device);
                 },
                 nb::sig("def context(self) -> Context"))
-            .def("sync", sync,
+            .def("sync", stream_sync,
                  "Waits until everything in the stream has run. Raises CUDAError for its faults.")
             .def("record", record, nb::arg("event") = nb::none(), nb::arg("options") = nb::none(),
                  nb::sig("def record(self, event: Event | None = None, options: object = None) -> "
@@ -282,14 +283,14 @@ void bind_stream(nb::module_& module) {
                 "__cuda_stream__",
                 [](const Stream& self) {
                     open_handle(self);
-                    return std::pair(0, raw(self));
+                    return std::pair(0, stream_raw(self));
                 },
                 "The stream protocol: (0, handle).")
             .def("__eq__", equal, nb::arg("other").none(),
                  nb::sig("def __eq__(self, other: object, /) -> bool"))
             .def("__reduce__", refuse_pickling, nb::sig("def __reduce__(self) -> str"))
             .def("__hash__", [](const Stream& self) { return self.hash; })
-            .def("__repr__", repr);
+            .def("__repr__", stream_repr);
     def_class_method(type, "from_handle", from_handle, nb::arg("cls"), nb::arg("handle").none(),
                      nb::sig("def from_handle(cls, handle: int) -> Self"),
                      "Wraps a CUstream that somebody else owns, or finds our own again. 0, 1 "

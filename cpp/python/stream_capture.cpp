@@ -35,7 +35,7 @@ CUstreamCaptureMode mode_of(nb::handle name) {
     throw nb::python_error();
 }
 
-std::string subject(const handles::StreamHandle& stream) {
+std::string capture_subject(const handles::StreamHandle& stream) {
     return handles::describe(handles::StreamBox::kKind, handles::value_of(*stream));
 }
 
@@ -45,7 +45,7 @@ void begin_capture(const Stream& self, nb::handle mode) {
     CUstreamCaptureMode wanted = mode_of(mode);
     handles::ContextScope scope(handles::box_of<handles::StreamBox>(stream).context);
     driver::check(driver::table.cuStreamBeginCapture(*stream, wanted), "cuStreamBeginCapture",
-                  [&] { return subject(stream); });
+                  [&] { return capture_subject(stream); });
 }
 
 nb::object end_capture(const Stream& self) {
@@ -59,7 +59,7 @@ nb::object end_capture(const Stream& self) {
         GilReleased unlocked;
         status = driver::table.cuStreamEndCapture(*stream, &graph);
     }
-    driver::check(status, "cuStreamEndCapture", [&] { return subject(stream); });
+    driver::check(status, "cuStreamEndCapture", [&] { return capture_subject(stream); });
     return new_graph(handles::adopt_graph(graph, box.context));
 }
 
@@ -70,7 +70,7 @@ bool is_capturing(const Stream& self) {
     handles::ContextScope scope(handles::box_of<handles::StreamBox>(stream).context);
     CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
     driver::check(driver::table.cuStreamIsCapturing(*stream, &capture), "cuStreamIsCapturing",
-                  [&] { return subject(stream); });
+                  [&] { return capture_subject(stream); });
     return capture != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 

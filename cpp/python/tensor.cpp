@@ -16,7 +16,7 @@ namespace {
 
 using namespace dlpack;
 
-[[noreturn]] void refuse(nb::handle object, const char* what, const char* why) {
+[[noreturn]] void refuse_tensor(nb::handle object, const char* what, const char* why) {
     PyErr_Format(PyExc_TypeError, "%s: %s object %s", what, Py_TYPE(object.ptr())->tp_name, why);
     throw nb::python_error();
 }
@@ -30,7 +30,7 @@ int device_of_address(nb::handle object, std::uint64_t address, const char* what
     if (driver::table.cuPointerGetAttribute(&memory_type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                             address) != CUDA_SUCCESS) {
         driver::take_log(CUDA_SUCCESS);
-        refuse(object, what, kHostMemory);
+        refuse_tensor(object, what, kHostMemory);
     }
     if (memory_type == CU_MEMORYTYPE_HOST) return -1;
     driver::table.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address);
@@ -60,7 +60,7 @@ Tensor from_dlpack(const void* exchange_api, nb::handle object, const char* what
     if (static_cast<const DLPackExchangeAPI*>(exchange_api)
             ->dltensor_from_py_object_no_sync(object.ptr(), &described) != 0) {
         if (PyErr_Occurred()) throw nb::python_error();
-        refuse(object, what, "can't be described by DLPack");
+        refuse_tensor(object, what, "can't be described by DLPack");
     }
     Tensor tensor;
     tensor.owner = nb::borrow(object);
@@ -71,7 +71,7 @@ Tensor from_dlpack(const void* exchange_api, nb::handle object, const char* what
              described.device.device_type != kDLCUDAManaged)
         tensor.device = device_of_address(object, tensor.address, what);
     if (described.ndim < 0 || (described.ndim && !described.shape))
-        refuse(object, what, "has no shape by DLPack");
+        refuse_tensor(object, what, "has no shape by DLPack");
     tensor.shape.emplace(described.shape, described.shape + described.ndim);
     std::int64_t bytes = (described.dtype.bits * described.dtype.lanes + 7) / 8;
     if (described.strides) {
@@ -95,7 +95,7 @@ Tensor from_dlpack(const void* exchange_api, nb::handle object, const char* what
 std::vector<std::int64_t> numbers(nb::handle value, nb::handle object, const char* what) {
     std::vector<std::int64_t> result;
     if (!PyTuple_Check(value.ptr()))
-        refuse(object, what, "has no tuples in its __cuda_array_interface__");
+        refuse_tensor(object, what, "has no tuples in its __cuda_array_interface__");
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value.ptr()); ++i) {
         long long number = PyLong_AsLongLong(PyTuple_GET_ITEM(value.ptr(), i));
         if (number == -1 && PyErr_Occurred()) throw nb::python_error();
@@ -107,25 +107,26 @@ std::vector<std::int64_t> numbers(nb::handle value, nb::handle object, const cha
 Tensor from_cuda_array(nb::handle object, const char* what) {
     nb::object interface = nb::getattr(object, "__cuda_array_interface__");
     if (!nb::isinstance<nb::dict>(interface))
-        refuse(object, what, "has a __cuda_array_interface__ that is no dict");
+        refuse_tensor(object, what, "has a __cuda_array_interface__ that is no dict");
     auto item = [&](const char* name) {
         return nb::borrow(PyDict_GetItemString(interface.ptr(), name));
     };
     nb::object mask = item("mask"), data = item("data"), strides = item("strides");
-    if (mask.is_valid() && !mask.is_none()) refuse(object, what, "is masked");
+    if (mask.is_valid() && !mask.is_none()) refuse_tensor(object, what, "is masked");
     if (!data.is_valid() || !PyTuple_Check(data.ptr()) || PyTuple_GET_SIZE(data.ptr()) != 2)
-        refuse(object, what, "has no address in its __cuda_array_interface__");
+        refuse_tensor(object, what, "has no address in its __cuda_array_interface__");
     Tensor tensor;
     tensor.owner = nb::borrow(object);
     tensor.address = raw_argument(PyTuple_GET_ITEM(data.ptr(), 0), what);
     tensor.device = device_of_address(object, tensor.address, what);
     nb::object shape = item("shape"), type = item("typestr");
-    if (!shape.is_valid()) refuse(object, what, "has no shape in its __cuda_array_interface__");
+    if (!shape.is_valid())
+        refuse_tensor(object, what, "has no shape in its __cuda_array_interface__");
     tensor.shape = numbers(shape, object, what);
     if (strides.is_valid() && !strides.is_none()) {
         tensor.strides = numbers(strides, object, what);
         if (tensor.strides->size() != tensor.shape->size())
-            refuse(object, what, "has strides of another length than its shape");
+            refuse_tensor(object, what, "has strides of another length than its shape");
     }
     if (type.is_valid() && PyUnicode_Check(type.ptr())) {
         std::string text = utf8_of(type.ptr());
@@ -152,9 +153,10 @@ Tensor read_tensor(nb::handle object, const char* what) {
     if (const void* api = dlpack_exchange_api(Py_TYPE(object.ptr())))
         return from_dlpack(api, object, what);
     if (nb::hasattr(object, "__cuda_array_interface__")) return from_cuda_array(object, what);
-    refuse(object, what,
-           "is no tensor: a Buffer, an address, or something with __cuda_array_interface__ or "
-           "DLPack's C exchange API is needed");
+    refuse_tensor(
+        object, what,
+        "is no tensor: a Buffer, an address, or something with __cuda_array_interface__ or "
+        "DLPack's C exchange API is needed");
 }
 
 } // namespace cudamod::python

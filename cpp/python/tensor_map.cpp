@@ -37,24 +37,26 @@ void EncodedTensorMap::replace(const CUtensorMap& encoded, const Tensor& tensor)
 
 namespace {
 
-constexpr const char* kOrigin = "Use TensorMap.tiled, TensorMap.im2col or TensorMap.im2col_wide.";
+constexpr const char* kTensorMapOrigin =
+    "Use TensorMap.tiled, TensorMap.im2col or TensorMap.im2col_wide.";
 
-int traverse(PyObject* self, visitproc visit, void* arg) {
+int tensor_map_traverse(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(Py_TYPE(self));
     if (nb::inst_ready(self)) Py_VISIT(nb::inst_ptr<EncodedTensorMap>(self)->owner().ptr());
     return 0;
 }
 
-int clear(PyObject* self) {
+int tensor_map_clear(PyObject* self) {
     if (nb::inst_ready(self)) nb::inst_ptr<EncodedTensorMap>(self)->drop_owner();
     return 0;
 }
 
-PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-                       {Py_tp_clear, reinterpret_cast<void*>(clear)},
-                       {Py_tp_new, reinterpret_cast<void*>(refuse_new<kOrigin>)},
-                       {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
-                       {0, nullptr}};
+PyType_Slot tensor_map_slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(tensor_map_traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(tensor_map_clear)},
+    {Py_tp_new, reinterpret_cast<void*>(refuse_new<kTensorMapOrigin>)},
+    {Py_tp_init, reinterpret_cast<void*>(ignore_init)},
+    {0, nullptr}};
 
 /// The first enumerators that drivers before 12.8 don't know.
 constexpr int kNewerDataType = 13, kNewerSwizzle = 4;
@@ -100,7 +102,8 @@ CUcontext context_for(const Tensor& tensor, int& device) {
     return handles::primary_context(device);
 }
 
-void check(CUresult status, const char* call, const Tensor& tensor, int device, int capability) {
+void tensor_map_check(CUresult status, const char* call, const Tensor& tensor, int device,
+                      int capability) {
     driver::check(status, call, [&] {
         int major = 0;
         driver::table.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
@@ -134,11 +137,12 @@ nb::object encode_tiled(nb::handle type, const Tensor& tensor, const nb::tuple& 
     CUtensorMap map;
     // A tensor of one dimension has no strides, but the driver wants an address of them.
     if (layout.strides.empty()) layout.strides.push_back(0);
-    check(driver::table.cuTensorMapEncodeTiled(
-              &map, layout.type(), layout.rank(), pointer(tensor), layout.dimensions.data(),
-              layout.strides.data(), box.data(), layout.element_strides.data(),
-              layout.interleaving(), layout.swizzling(), layout.promotion(), layout.fill()),
-          "cuTensorMapEncodeTiled", tensor, device, 9);
+    tensor_map_check(driver::table.cuTensorMapEncodeTiled(
+                         &map, layout.type(), layout.rank(), pointer(tensor),
+                         layout.dimensions.data(), layout.strides.data(), box.data(),
+                         layout.element_strides.data(), layout.interleaving(), layout.swizzling(),
+                         layout.promotion(), layout.fill()),
+                     "cuTensorMapEncodeTiled", tensor, device, 9);
     return encoded(type, map, tensor);
 }
 
@@ -150,12 +154,13 @@ nb::object encode_im2col(nb::handle type, const Tensor& tensor, const nb::tuple&
     int device = 0;
     handles::ContextScope scope(context_for(tensor, device));
     CUtensorMap map;
-    check(driver::table.cuTensorMapEncodeIm2col(
-              &map, layout.type(), layout.rank(), pointer(tensor), layout.dimensions.data(),
-              layout.strides.data(), lower.data(), upper.data(), channels, pixels,
-              layout.element_strides.data(), layout.interleaving(), layout.swizzling(),
-              layout.promotion(), layout.fill()),
-          "cuTensorMapEncodeIm2col", tensor, device, 9);
+    tensor_map_check(driver::table.cuTensorMapEncodeIm2col(
+                         &map, layout.type(), layout.rank(), pointer(tensor),
+                         layout.dimensions.data(), layout.strides.data(), lower.data(),
+                         upper.data(), channels, pixels, layout.element_strides.data(),
+                         layout.interleaving(), layout.swizzling(), layout.promotion(),
+                         layout.fill()),
+                     "cuTensorMapEncodeIm2col", tensor, device, 9);
     return encoded(type, map, tensor);
 }
 
@@ -167,12 +172,13 @@ nb::object encode_im2col_wide(nb::handle type, const Tensor& tensor, const nb::t
     int device = 0;
     handles::ContextScope scope(context_for(tensor, device));
     CUtensorMap map;
-    check(driver::table.cuTensorMapEncodeIm2colWide(
-              &map, layout.type(), layout.rank(), pointer(tensor), layout.dimensions.data(),
-              layout.strides.data(), lower, upper, channels, pixels, layout.element_strides.data(),
-              layout.interleaving(), static_cast<CUtensorMapIm2ColWideMode>(mode),
-              layout.swizzling(), layout.promotion(), layout.fill()),
-          "cuTensorMapEncodeIm2colWide", tensor, device, 10);
+    tensor_map_check(driver::table.cuTensorMapEncodeIm2colWide(
+                         &map, layout.type(), layout.rank(), pointer(tensor),
+                         layout.dimensions.data(), layout.strides.data(), lower, upper, channels,
+                         pixels, layout.element_strides.data(), layout.interleaving(),
+                         static_cast<CUtensorMapIm2ColWideMode>(mode), layout.swizzling(),
+                         layout.promotion(), layout.fill()),
+                     "cuTensorMapEncodeIm2colWide", tensor, device, 10);
     return encoded(type, map, tensor);
 }
 
@@ -183,8 +189,8 @@ void replace_address(EncodedTensorMap& self, const Tensor& tensor) {
     CUtensorMap map;
     int unused;
     self.copy_to(&map, unused);
-    check(driver::table.cuTensorMapReplaceAddress(&map, pointer(tensor)),
-          "cuTensorMapReplaceAddress", tensor, device, 9);
+    tensor_map_check(driver::table.cuTensorMapReplaceAddress(&map, pointer(tensor)),
+                     "cuTensorMapReplaceAddress", tensor, device, 9);
     self.replace(map, tensor);
 }
 
@@ -223,7 +229,7 @@ void bind_tensor_map(nb::module_& module) {
         nb::arg("object").none(), nb::arg("what"),
         nb::sig("def read_tensor(object: object, what: str) -> Tensor"),
         "Reads a Buffer, a tensor or an address; `what` names the call in errors.");
-    nb::class_<EncodedTensorMap> type(module, "EncodedTensorMap", nb::type_slots(slots),
+    nb::class_<EncodedTensorMap> type(module, "EncodedTensorMap", nb::type_slots(tensor_map_slots),
                                       nb::is_weak_referenceable(),
                                       "The native part of TensorMap: the driver's 128 bytes.");
     EncodedTensorMap::python_type = reinterpret_cast<PyTypeObject*>(type.ptr());

@@ -22,7 +22,7 @@ namespace {
 nb::ft_mutex target_mutex;
 PyObject* target = nullptr; // who traces: called with (created, kind, value, serial, site)
 
-bool flag(const driver::Variable& variable) {
+bool tracking_flag(const driver::Variable& variable) {
     std::optional<std::string> text = driver::read(variable);
     if (!text || *text == "0") return false;
     if (*text == "1") return true;
@@ -52,7 +52,7 @@ nb::object site_or_none(const std::string& site) {
     return site.empty() ? nb::none() : nb::cast(site);
 }
 
-const char* name_of(handles::Lifetime lifetime) {
+const char* lifetime_name(handles::Lifetime lifetime) {
     switch (lifetime) {
     case handles::Lifetime::Borrowed:
         return "borrowed";
@@ -72,7 +72,7 @@ nb::list live() {
         for (const handles::Dependency& other : box.dependencies)
             dependencies.append(nb::make_tuple(other.kind, other.value));
         found.append(nb::make_tuple(box.kind, box.value, box.serial, box.references, box.age,
-                                    name_of(box.lifetime), nb::tuple(dependencies),
+                                    lifetime_name(box.lifetime), nb::tuple(dependencies),
                                     site_or_none(box.site)));
     }
     return found;
@@ -143,8 +143,9 @@ void deliver_trace_events() noexcept {
 
 void bind_tracking(nb::module_& module) {
     handles::set_creation_site(creation_site);
-    if (flag(driver::kTraceVariable)) handles::trace(true); // printed, until somebody asks for it
-    if (flag(driver::kLeakCheckVariable)) {
+    if (tracking_flag(driver::kTraceVariable))
+        handles::trace(true); // printed, until somebody asks for it
+    if (tracking_flag(driver::kLeakCheckVariable)) {
         handles::note_sites(true);
         Py_AtExit(report_leaks);
     }

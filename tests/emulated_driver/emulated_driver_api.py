@@ -158,8 +158,9 @@ def run_script(path: Path, script: str, **environment: str) -> subprocess.Comple
 
 
 def run_python(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    # Python's own warning of a fork beside threads is not what is asked.
     return subprocess.run(
-        [sys.executable, "-c", script],
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script],
         env={**os.environ, "CUDAMOD_EMULATOR_QUIET": "1", **environment},
         capture_output=True,
         text=True,

@@ -23,6 +23,12 @@ context = Pointer(driver.get("cuCtxGetCurrent", Pointer))
 kernels.close_gate(stream)
 """
 
+LOOP = b""".version 8.0
+.target sm_50
+.address_size 64
+.visible .entry k() { L: bra L; ret; }
+"""
+
 ENDS = {
     "at once": "",
     "with more work behind": """
@@ -150,3 +156,24 @@ driver.status("cuStreamSynchronize", stream)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
     assert process.returncode == -signal.SIGINT
+
+
+def test_ctrl_c_reaches_a_program_of_cudamod(driver: EmulatedDriver) -> None:
+    script = f"""
+from cudamod import Device, LaunchConfig, ObjectCode, driver, launch
+driver.use({str(driver.path)!r})
+device = Device(0)
+device.set_current()
+stream = device.create_stream()
+kernel = ObjectCode.from_ptx({LOOP!r}).get_kernel("k")
+launch(stream, LaunchConfig(grid=1, block=1), kernel)
+print("waiting", flush=True)
+try:
+    stream.sync()
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    with waiting(driver.path, "kernels.open_gate()\n" + script) as process:
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=60)[0] == "interrupted\n"
