@@ -94,6 +94,7 @@ def waiting(path: Path, script: str, **environment: str) -> Iterator[subprocess.
     process = subprocess.Popen(
         [sys.executable, "-c", signals + opening(path) + ENDLESS + script],
         env={**os.environ, "CUDAMOD_EMULATOR_QUIET": "1", **environment},
+        cwd=path.parent,  # where no checkout's cudamod is found
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
