@@ -41,6 +41,8 @@ CUDAMOD_BEHAVIOUR("occupancy", assumed, "The number of active clusters is an upp
 CUDAMOD_BEHAVIOUR("memory", measured, "An allocation of 0 bytes answers 1, one larger than the device 2; freeing NULL 0, freeing twice 1.")
 CUDAMOD_BEHAVIOUR("memory", documented, "Device addresses cannot be dereferenced by the host; pinned, registered and managed memory can.")
 CUDAMOD_BEHAVIOUR("memory", assumed, "Fresh memory and the 64 MiB that were freed last read as bytes 0xff; freed addresses come back late.")
+CUDAMOD_BEHAVIOUR("memory", assumed, "Memory to map comes in steps of 2 MiB; neighbouring mappings with the same access are one allocation to copies and pointer attributes.")
+CUDAMOD_BEHAVIOUR("memory", assumed, "A kernel that runs while its memory is unmapped goes on with it; one that starts later has a fault (700).")
 CUDAMOD_BEHAVIOUR("pool", measured, "Pools reserve in steps of 32 MiB, which their maximal size is rounded up to; an allocation of 0 bytes answers 0 and the address 0.")
 CUDAMOD_BEHAVIOUR("pool", assumed, "A pool gives back what exceeds its release threshold when memory is freed; on the card when the host synchronises.")
 CUDAMOD_BEHAVIOUR("pool", measured, "A place that there is not, or that a handle type does not go with (host without a NUMA node), answers 1; a default pool cannot be destroyed: 1.")

@@ -24,6 +24,7 @@ class KernelMemory : public ptx::Memory {
 
   private:
     bool reachable(const Allocation& allocation) const;
+    bool writable(const Allocation& allocation) const; ///< which is reachable
 
     std::shared_ptr<Context> context_;
     std::optional<LaunchUses> uses_; ///< while streams are checked
