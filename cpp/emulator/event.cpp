@@ -8,6 +8,7 @@
 #include "emulator/scheduler.h"
 #include "emulator/shared_event.h"
 #include "emulator/stream.h"
+#include "emulator/stream_order.h"
 
 namespace cudamod::emulator {
 
@@ -135,6 +136,7 @@ CUDAMOD_API cuEventQuery(CUevent handle) {
                 return CUDA_ERROR_NOT_READY;
             }
             require_healthy(*event->context);
+            if (event->mark) stream_order().host_learns(event->mark->clock);
             return CUDA_SUCCESS;
         },
         handle);
@@ -180,6 +182,8 @@ CUDAMOD_API cuEventElapsedTime_v2(float* milliseconds, CUevent start_handle, CUe
             const std::chrono::duration<float, std::milli> elapsed =
                 end->mark->time() - start->mark->time();
             *milliseconds = elapsed.count();
+            stream_order().host_learns(start->mark->clock);
+            stream_order().host_learns(end->mark->clock);
             return CUDA_SUCCESS;
         },
         milliseconds, start_handle, end_handle);
@@ -218,6 +222,7 @@ CUDAMOD_API cuCtxRecordEvent(CUcontext context_handle, CUevent event_handle) {
             Work work;
             work.mark = begin_recording(*event);
             work.after = scheduler().pending(*context);
+            work.known = stream_order().all_of(*context);
             make_hidden_stream(context)->push(std::move(work));
         },
         context_handle, event_handle);

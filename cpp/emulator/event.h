@@ -9,6 +9,7 @@
 
 namespace cudamod::emulator {
 
+struct Clock;
 struct Context;
 struct EventCapture;
 class SharedEvent;
@@ -25,6 +26,8 @@ class Mark {
     /// Other processes see it reached as this recording of an event that they share.
     void share(const std::shared_ptr<SharedEvent>& event, std::uint64_t recording);
     std::uint64_t recording() const { return recording_; }
+
+    std::shared_ptr<const Clock> clock; ///< what is known then, while streams are checked
 
   private:
     friend class Scheduler;

@@ -144,7 +144,7 @@ void execute(const ValidLaunch& launch) {
     work.start_thread = [](std::function<void()> job) { workers().start(std::move(job)); };
     LaunchWatch watch;
     work.watch = [&watch] { return watch.reason_to_end(); };
-    KernelMemory memory(function.module->context);
+    KernelMemory memory(launch);
     const auto fault = ptx::execute(work, memory, [](std::string_view text) {
         std::fwrite(text.data(), 1, text.size(), stdout);
         std::fflush(stdout);
@@ -187,6 +187,7 @@ ValidLaunch validate(const LaunchRequest& request) {
 void push(ValidLaunch launch) {
     const auto stream = launch.stream;
     Work work;
+    work.what = "kernel";
     work.task = [launch = std::move(launch)] { execute(launch); };
     stream->push(std::move(work));
 }

@@ -36,6 +36,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     module.options.watch = [end] {
         return std::chrono::steady_clock::now() < end ? nullptr : "long enough";
     };
+    module.options.checks = ptx::kCheckUninitialized | ptx::kCheckRaces | ptx::kCheckBarriers;
+    module.options.found = [](const ptx::Fault& finding) { return !finding.message.empty(); };
     module.options.dynamic_shared_bytes = 64;
     module.options.cluster = {2, 1, 1};
     const auto fault = module.launch("k", {2, 1, 1}, {64, 1, 1}, out, in, 40u);
