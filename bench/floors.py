@@ -61,6 +61,19 @@ def _checked(name: str, value: float) -> float:
     return value
 
 
+def proc_floor(name: str, *arguments: int) -> Timer:
+    """One driver call through the address that cuGetProcAddress gives."""
+    address, packed = ctypes.c_void_p(), _packed(arguments)
+    get = _driver().cuGetProcAddress_v2
+    version = ctypes.c_int()
+    _driver().cuDriverGetVersion(ctypes.byref(version))
+    status = get(name.encode(), ctypes.byref(address), version, ctypes.c_uint64(0), None)
+    if status:
+        raise RuntimeError(f"cuGetProcAddress of {name} answered {status}")
+    loop = _loops().floor_call
+    return lambda times: _checked(name, loop(address, ctypes.c_long(times), packed))
+
+
 def call_floor(name: str, *arguments: int) -> Timer:
     """One driver call."""
     function, packed = _function(name), _packed(arguments)

@@ -66,7 +66,7 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
 
 def _add_emulate(parser: argparse.ArgumentParser) -> None:
     text = _matching
-    check = "(uninitialized|races|barriers|all)"
+    check = "(uninitialized|races|barriers|streams|all)"
     number, positive = text("[0-9]+", "a number"), text("0*[1-9][0-9]*", "a positive number")
     parser.add_argument(
         "--devices",
@@ -108,9 +108,9 @@ def _add_emulate(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--checks",
-        type=text(f"{check}(,{check})*", "checks: uninitialized, races, barriers or all"),
+        type=text(f"{check}(,{check})*", "checks: uninitialized, races, barriers, streams or all"),
         metavar="LIST",
-        help="check kernels for more than bounds: uninitialized,races,barriers or all",
+        help="check kernels for more than bounds: uninitialized,races,barriers,streams or all",
     )
     parser.add_argument(
         "--hide-nvjitlink",

@@ -340,13 +340,15 @@ def counts() -> dict[str, int]:
 
 
 def checks(*names: str) -> None:
-    """Check launches from now on: ``"uninitialized"``, ``"races"``, ``"barriers"`` or ``"all"``.
+    """Check "uninitialized", "races", "barriers", "streams" or "all" from now on.
 
     Without a name nothing is checked beyond what always is: bounds, alignment and use after free.
     "uninitialized": reads of global and shared memory that nobody wrote (of global memory, only
     what was allocated while this check was on); "races": two threads of a block access a byte of
     shared memory, one of them writes, and no barrier lies between; "barriers": threads of a warp
-    that don't wait in the same barrier instruction. Kernels run two to ten times slower.
+    that don't wait in the same barrier instruction; "streams": launches, copies, fills, frees and
+    nodes of graphs that access the same byte of memory, one of them writing, where neither streams,
+    events, edges nor the host's waiting order the two. Kernels run two to ten times slower.
 
     In the strict manner the first finding is a fault of the context (719), whose CUDAError tells
     it; in the faithful manner the kernel goes on. All are in :func:`findings` and on stderr.
@@ -355,7 +357,7 @@ def checks(*names: str) -> None:
     """
     if not _control().cudamodEmulatorChecks(",".join(names).encode()):
         raise ValueError(
-            f"unknown among {names!r}: the checks are uninitialized, races, barriers and all"
+            f"unknown among {names!r}: the checks are uninitialized, races, barriers, streams, all"
         )
 
 

@@ -183,8 +183,15 @@ def stored(stream: Stream) -> Stored:
 
 
 @pytest.fixture
-def bench(stream: Stream) -> Bench:
-    """Runs the kernels of ``data/ptx``, see ``tests/ptx_kernels.py``."""
+def bench(stream: Stream, pytestconfig: pytest.Config) -> Iterator[Bench]:
+    """Runs the kernels of ``data/ptx``, see ``tests/ptx_kernels.py``, under every check."""
     from ptx_kernels import Bench
 
-    return Bench(stream)
+    from cudamod import emulator
+
+    if pytestconfig.getoption("--driver") != "emulated":
+        yield Bench(stream)
+        return
+    emulator.checks("all")
+    yield Bench(stream)
+    emulator.checks()

@@ -57,8 +57,15 @@ class Bench:
         *arguments: Any,
         shared: int = 0,
         cluster: int | None = None,
+        cooperative: bool = False,
     ) -> None:
-        config = LaunchConfig(grid=grid, block=block, shmem_size=shared, cluster=cluster)
+        config = LaunchConfig(
+            grid=grid,
+            block=block,
+            shmem_size=shared,
+            cluster=cluster,
+            is_cooperative=cooperative,
+        )
         launch(self.stream, config, kernel, *arguments)
         self.stream.sync()
 

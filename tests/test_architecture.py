@@ -154,7 +154,7 @@ def boxes_that_are_not_tracked(sources: Sources) -> list[str]:
                 found.append(f"{path}: {name} does not end in its entry")
         found += [
             f"{path} makes a {name} past make_box"
-            for name in re.findall(r"make_shared<(?:const )?(\w+Box)>", text)
+            for name in re.findall(r"(?:make_shared<(?:const )?|new )(\w+Box)\b", text)
         ]
     return found
 

@@ -1,4 +1,4 @@
-"""``cudamod emulate``: unmodified programs of cuda.core and of numba-cuda run on it."""
+"""``cudamod emulate``: unmodified programs of cuda.core, cuda.bindings and numba-cuda run on it."""
 
 from __future__ import annotations
 
@@ -51,6 +51,11 @@ def test_cuda_core_with_nvjitlink() -> None:
 @pytest.mark.parametrize("device", ["sm_90", "sm_100", "sm_120"])
 def test_cuda_core_with_the_driver_s_linker(device: str) -> None:
     check("cuda_core_program.py", "--hide-nvjitlink", "--devices", device)
+
+
+@pytest.mark.skipif(not have("cuda.bindings", "numpy"), reason="cuda.bindings is not installed")
+def test_cuda_bindings() -> None:
+    check("cuda_bindings_program.py")
 
 
 @pytest.mark.skipif(not have("numba", "numba_cuda", "numpy"), reason="numba-cuda is not installed")

@@ -188,6 +188,33 @@ std::shared_ptr<Allocation> AddressSpace::share(const std::shared_ptr<SharedArea
     return allocation;
 }
 
+void AddressSpace::map(const std::shared_ptr<Allocation>& allocation) {
+    std::unique_lock lock(mutex_);
+    insert(allocation);
+}
+
+bool AddressSpace::charge(Device& device, std::size_t bytes) {
+    std::unique_lock lock(mutex_);
+    if (bytes > device.total_bytes - device.used_bytes) return false;
+    device.used_bytes += bytes;
+    return true;
+}
+
+void AddressSpace::refund(Device& device, std::size_t bytes) {
+    std::unique_lock lock(mutex_);
+    device.used_bytes -= bytes;
+}
+
+void AddressSpace::reserve_addresses(std::uint64_t begin, std::uint64_t end) {
+    std::unique_lock lock(mutex_);
+    reserved_.emplace(begin, end);
+}
+
+void AddressSpace::forget_addresses(std::uint64_t begin) {
+    std::unique_lock lock(mutex_);
+    reserved_.erase(begin);
+}
+
 std::shared_ptr<Allocation> AddressSpace::register_host(void* memory, std::size_t bytes) {
     auto allocation = std::make_shared<Allocation>();
     allocation->begin = number(memory);
@@ -225,7 +252,8 @@ void AddressSpace::release(const std::shared_ptr<Allocation>& allocation) {
     if (allocation->uses > 0) --allocation->uses;
     if (allocation->of_graph || !live_.erase(allocation->begin)) return;
     // Memory that processes share is its area's, and gives its pages back at once.
-    const bool device = allocation->kind == MemoryKind::device && !allocation->area;
+    const bool device =
+        allocation->kind == MemoryKind::device && !allocation->area && !allocation->backing;
     freed_.push_back({allocation->begin, allocation->end(), device ? allocation->device : nullptr});
     if (allocation->area && !allocation->imported) {
         if (allocation->device) allocation->device->used_bytes -= allocation->bytes;
@@ -269,7 +297,9 @@ bool AddressSpace::is_device_address(std::uint64_t address) const {
         return area && area->header().device >= 0 && address >= area->begin() &&
                address < area->end();
     });
-    return in_area || std::any_of(ranges_.begin(), ranges_.end(), [&](const auto& entry) {
+    const auto next = reserved_.upper_bound(address);
+    const bool to_map = next != reserved_.begin() && address < std::prev(next)->second;
+    return in_area || to_map || std::any_of(ranges_.begin(), ranges_.end(), [&](const auto& entry) {
                return address >= entry.second->begin && address < entry.second->end;
            });
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "emulator/access_map.h"
+#include "emulator/api.h"
 #include "emulator/written_map.h"
 
 #include <atomic>
@@ -36,16 +38,20 @@ struct Allocation {
     Device* device = nullptr;
     std::shared_ptr<Context> context; ///< null for pool memory
     std::shared_ptr<Pool> pool;
-    std::shared_ptr<SharedArea> area;  ///< memory that processes share
-    bool imported = false;             ///< another process's, in `area`
-    unsigned flags = 0;                ///< of cuMemHostAlloc or cuMemHostRegister
-    std::string variable;              ///< name, when this is a variable of a module
+    std::shared_ptr<SharedArea> area; ///< memory that processes share
+    bool imported = false;            ///< another process's, in `area`
+    unsigned flags = 0;               ///< of cuMemHostAlloc or cuMemHostRegister
+    std::shared_ptr<void> backing;    ///< of memory that cuMemMap mapped: what `host` lies in
+    std::map<int, CUmemAccess_flags> access; ///< of the same: the devices that may
+    std::string variable;                    ///< name, when this is a variable of a module
     std::atomic<bool> of_graph{false}; ///< of an allocation node, whose addresses stay reserved
     std::atomic<int> uses{1}; ///< of a node's memory: launches that hold it; 0: not allocated now
 
     std::shared_ptr<Mark> begun;         ///< reached when a stream-ordered allocation takes effect
     bool freeing = false;                ///< a stream is to free it; under the driver's lock
     std::unique_ptr<WrittenMap> written; ///< null: nobody watches
+    std::unique_ptr<AccessMap> accesses; ///< null until work uses it that is checked
+    std::once_flag accesses_made;
 
     Allocation() = default;
     ~Allocation();
@@ -77,6 +83,18 @@ class AddressSpace {
     /// there is one, or `imported`. Null when the device's memory is exhausted.
     std::shared_ptr<Allocation> share(const std::shared_ptr<SharedArea>& area, std::uint64_t offset,
                                       std::size_t bytes, Device* device, bool imported);
+
+    /// Physical memory that was mapped at reserved addresses.
+    void map(const std::shared_ptr<Allocation>& allocation);
+
+    /// Takes bytes of a device for memory without an address, false when it has not as many; and
+    /// gives them back.
+    bool charge(Device& device, std::size_t bytes);
+    void refund(Device& device, std::size_t bytes);
+
+    /// Addresses to map memory at.
+    void reserve_addresses(std::uint64_t begin, std::uint64_t end);
+    void forget_addresses(std::uint64_t begin);
 
     /// Makes the caller's host memory reachable; null when a part of it is already.
     std::shared_ptr<Allocation> register_host(void* memory, std::size_t bytes);
@@ -120,6 +138,7 @@ class AddressSpace {
     std::map<std::uint64_t, std::shared_ptr<Allocation>> live_; ///< by begin
     std::map<int, std::shared_ptr<Range>> ranges_;              ///< by device ordinal
     std::map<std::uint64_t, std::weak_ptr<SharedArea>> areas_;  ///< of devices' memory, by begin
+    std::map<std::uint64_t, std::uint64_t> reserved_;           ///< to map memory at: ends by begin
     std::deque<Freed> freed_;        ///< the latest, to explain a use after free; poisoned
     std::size_t poisoned_bytes_ = 0; ///< of freed_
     std::uint64_t next_id_ = 1;

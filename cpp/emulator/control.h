@@ -94,8 +94,9 @@ typedef struct {
 int cudamodEmulatorReadFinding(size_t position, CudamodEmulatorFinding* finding);
 void cudamodEmulatorClearFindings(void);
 
-/* The checks of launches from now on, by name: "uninitialized", "races", "barriers", "all", with
- * commas; "" for none. 0 when a name is unknown. In the strict manner a finding is a fault. */
+/* The checks of launches from now on, by name: "uninitialized", "races", "barriers", "streams",
+ * "all", with commas; "" for none. 0 when a name is unknown. In the strict manner a finding is a
+ * fault. */
 int cudamodEmulatorChecks(const char* names);
 
 /* Back to a fresh start as far as control goes: journal, recorder, injections and findings off and

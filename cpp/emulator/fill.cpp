@@ -39,13 +39,14 @@ void enqueue(CUdeviceptr address, std::size_t pitch, Element value, std::size_t 
     }
     const Span span = device_span(address, (height - 1) * pitch + row);
     lock.unlock();
-    stream->enqueue([=, context = stream->context] {
+    const auto fill = [=, context = stream->context] {
         if (!require_live(span, *context, "A fill")) return;
         for (std::size_t y = 0; y < height; ++y) {
             fill_row(span.host + y * pitch, value, width);
             note_written(span.allocation.get(), span.host + y * pitch, row);
         }
-    });
+    };
+    stream->enqueue(fill, "fill");
     if (span.allocation->kind == MemoryKind::device) return;
     stream->wait();
     lock.lock();

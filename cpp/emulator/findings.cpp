@@ -1,6 +1,7 @@
 #include "emulator/findings.h"
 
 #include "emulator/settings.h"
+#include "emulator/stream_order.h"
 
 #include <atomic>
 #include <cstdio>
@@ -30,14 +31,19 @@ unsigned checks() {
 }
 
 void set_checks(unsigned checks) {
-    known().checks = checks;
+    const unsigned before = known().checks.exchange(checks);
+    if (checks & ~before & ptx::kCheckStreams) stream_order().begin();
 }
 
 std::optional<unsigned> check_named(std::string_view name) {
     if (name == "uninitialized") return ptx::kCheckUninitialized;
     if (name == "races") return ptx::kCheckRaces;
     if (name == "barriers") return ptx::kCheckBarriers;
-    if (name == "all") return ptx::kCheckUninitialized | ptx::kCheckRaces | ptx::kCheckBarriers;
+    if (name == "streams") return ptx::kCheckStreams;
+    if (name == "all") {
+        return ptx::kCheckUninitialized | ptx::kCheckRaces | ptx::kCheckBarriers |
+               ptx::kCheckStreams;
+    }
     return std::nullopt;
 }
 
@@ -68,7 +74,7 @@ void clear() {
 
 bool by_check(ptx::FaultKind kind) {
     return kind == ptx::FaultKind::UninitializedRead || kind == ptx::FaultKind::SharedRace ||
-           kind == ptx::FaultKind::BarrierDivergence;
+           kind == ptx::FaultKind::BarrierDivergence || kind == ptx::FaultKind::StreamConflict;
 }
 
 const char* kind_name(ptx::FaultKind kind) {
@@ -98,6 +104,8 @@ const char* kind_name(ptx::FaultKind kind) {
         return "race";
     case Kind::BarrierDivergence:
         return "barrier divergence";
+    case Kind::StreamConflict:
+        return "stream conflict";
     }
     return "fault";
 }

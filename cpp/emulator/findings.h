@@ -13,7 +13,7 @@ namespace cudamod::emulator::findings {
 unsigned checks();
 void set_checks(unsigned checks);
 
-/// The bit of a check's name ("uninitialized", "races", "barriers", "all"), or nothing.
+/// The bit of a check's name ("uninitialized", "races", "barriers", "streams", "all"), or nothing.
 std::optional<unsigned> check_named(std::string_view name);
 
 /// Keeps what a check found, and says it on stderr. Whether the launch goes on: in the faithful

@@ -23,7 +23,36 @@ ExecNode* find_in(ExecGraph& graph, std::uint64_t id) {
     return nullptr;
 }
 
+/// Appends the graph's steps, all after those in `entry`; returns its end, a step that comes after
+/// all of them.
+std::size_t append_steps(const ExecGraph& graph, const std::vector<std::size_t>& entry,
+                         std::vector<ExecStep>& steps) {
+    std::vector<std::size_t> step(graph.nodes.size());
+    std::vector<std::size_t> all = entry;
+    for (const std::size_t position : graph.order) {
+        const ExecNode& node = graph.nodes[position];
+        std::vector<std::size_t> dependencies = entry;
+        for (const std::size_t before : node.dependencies)
+            dependencies.push_back(step[before]);
+        if (node.child) {
+            step[position] = append_steps(*node.child, dependencies, steps);
+        } else {
+            step[position] = steps.size();
+            steps.push_back({node.enabled ? node.operation : nullptr, std::move(dependencies)});
+        }
+        all.push_back(step[position]);
+    }
+    steps.push_back({nullptr, std::move(all)});
+    return steps.size() - 1;
+}
+
 } // namespace
+
+std::vector<ExecStep> steps_of(const ExecGraph& graph) {
+    std::vector<ExecStep> steps;
+    append_steps(graph, {}, steps);
+    return steps;
+}
 
 ExecGraph compile(const Graph& graph, CUgraphNode* culprit) {
     ExecGraph compiled;

@@ -59,16 +59,13 @@ CUgraphExecUpdateResult compare(const ExecGraph& before, const ExecGraph& after,
 /// Takes over the operations of one that compare() found fit.
 void adopt(ExecGraph& before, const ExecGraph& after);
 
-/// Visits what runs, in order: the enabled nodes, those of child graphs in their node's place.
-template <class Visitor>
-void visit_enabled(const ExecGraph& graph, const Visitor& visitor) {
-    for (const std::size_t position : graph.order) {
-        const ExecNode& node = graph.nodes[position];
-        if (node.child)
-            visit_enabled(*node.child, visitor);
-        else if (node.enabled)
-            visitor(node.operation);
-    }
-}
+/// What a launch runs of an executable, after these of its steps; null: nothing, but for the order.
+struct ExecStep {
+    std::shared_ptr<const Operation> operation;
+    std::vector<std::size_t> dependencies;
+};
+
+/// The steps of a launch, in order: the nodes, those of child graphs in their node's place.
+std::vector<ExecStep> steps_of(const ExecGraph& graph);
 
 } // namespace cudamod::emulator

@@ -7,6 +7,7 @@
 #include "emulator/library.h"
 #include "emulator/settings.h"
 #include "emulator/stream.h"
+#include "emulator/stream_order.h"
 
 #include <set>
 
@@ -48,14 +49,13 @@ void launch(CUgraphExec exec_handle, CUstream stream_handle) {
     lock.lock();
     const auto stream = find_stream(stream_handle);
     require_not_capturing(*stream);
-    std::vector<std::shared_ptr<const Operation>> operations;
+    const auto steps = steps_of(exec->body);
     std::set<CUdeviceptr> freed;
-    visit_enabled(exec->body, [&](const auto& operation) {
+    for (const auto& [operation, dependencies] : steps) {
         if (const auto* free = std::get_if<FreeOperation>(operation.get()))
             freed.insert(free->address);
-        operations.push_back(operation);
-    });
-    for (const auto& operation : operations) {
+    }
+    for (const auto& [operation, dependencies] : steps) {
         if (const auto* kernel = std::get_if<KernelOperation>(operation.get()))
             require_runnable(*kernel);
         const auto* memory = std::get_if<AllocateOperation>(operation.get());
@@ -65,9 +65,14 @@ void launch(CUgraphExec exec_handle, CUstream stream_handle) {
     const auto end = exec->last = std::make_shared<Mark>();
     lock.unlock();
     stream->await(before);
-    for (const auto& operation : operations)
-        submit(*operation, stream);
-    stream->enqueue([references = exec->references] {});
+    {
+        NodeOrder order(*stream, steps.size());
+        for (std::size_t step = 0; step < steps.size(); ++step) {
+            order.enter(step, steps[step].dependencies);
+            if (steps[step].operation) submit(*steps[step].operation, stream);
+        }
+    }
+    stream->enqueue([references = exec->references] {}, "graph");
     reach_in(stream, end);
     stream->make_room();
 }

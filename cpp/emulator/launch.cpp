@@ -13,6 +13,7 @@
 #include "emulator/null_launch.h"
 #include "emulator/objects.h"
 #include "emulator/recorder.h"
+#include "emulator/recording.h"
 #include "emulator/settings.h"
 #include "emulator/stream.h"
 #include "emulator/workers.h"
@@ -143,7 +144,7 @@ void execute(const ValidLaunch& launch) {
     work.start_thread = [](std::function<void()> job) { workers().start(std::move(job)); };
     LaunchWatch watch;
     work.watch = [&watch] { return watch.reason_to_end(); };
-    KernelMemory memory(function.module->context);
+    KernelMemory memory(launch);
     const auto fault = ptx::execute(work, memory, [](std::string_view text) {
         std::fwrite(text.data(), 1, text.size(), stdout);
         std::fflush(stdout);
@@ -156,7 +157,7 @@ void execute(const ValidLaunch& launch) {
 
 std::shared_ptr<Mark> mark_event(CUevent handle) {
     if (!handle) return nullptr;
-    return find_event(handle)->mark = std::make_shared<Mark>();
+    return begin_recording(*find_event(handle));
 }
 
 } // namespace
@@ -186,6 +187,7 @@ ValidLaunch validate(const LaunchRequest& request) {
 void push(ValidLaunch launch) {
     const auto stream = launch.stream;
     Work work;
+    work.what = "kernel";
     work.task = [launch = std::move(launch)] { execute(launch); };
     stream->push(std::move(work));
 }

@@ -15,6 +15,7 @@
 #include "emulator/process.h"
 #include "emulator/stream.h"
 #include "emulator/user_object.h"
+#include "emulator/virtual_memory.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -49,7 +50,8 @@ std::vector<std::pair<std::string, std::size_t>> live_counts() {
             {"user_object", all.user_objects.live()},
             {"link", all.links.live()},
             {"graph", graphs},
-            {"graph_exec", all.graph_execs.live()}};
+            {"graph_exec", all.graph_execs.live()},
+            {"physical_memory", all.physical_memory.live()}};
 }
 
 void report_leaks() {

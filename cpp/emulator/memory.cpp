@@ -27,6 +27,9 @@ std::shared_ptr<Allocation> find_allocation(CUdeviceptr address) {
         fail(CUDA_ERROR_INVALID_VALUE, "No allocation begins at this address: %s",
              address_space().explain(address).c_str());
     }
+    if (allocation->backing)
+        fail(CUDA_ERROR_INVALID_VALUE, "The memory at 0x%llx was mapped: cuMemUnmap ends that",
+             address);
     if (allocation->freeing)
         fail(CUDA_ERROR_INVALID_VALUE, "The memory at 0x%llx was freed in a stream already",
              address);

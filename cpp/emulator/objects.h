@@ -18,6 +18,7 @@ struct Link;
 struct Graph;
 struct GraphNode;
 struct GraphExec;
+struct PhysicalMemory;
 
 /// The live objects of the whole driver. Guarded by the driver's lock.
 struct Objects {
@@ -34,6 +35,7 @@ struct Objects {
     HandleTable<CUgraph, Graph> graphs{13};
     HandleTable<CUgraphNode, GraphNode> graph_nodes{14};
     HandleTable<CUgraphExec, GraphExec> graph_execs{15};
+    HandleTable<PhysicalMemory*, PhysicalMemory> physical_memory{11}; ///< handles are numbers
 };
 
 Objects& objects();

@@ -9,8 +9,10 @@
 #include "emulator/memory.h"
 #include "emulator/null_launch.h"
 #include "emulator/recorder.h"
+#include "emulator/recording.h"
 #include "emulator/settings.h"
 #include "emulator/stream.h"
+#include "emulator/stream_check.h"
 
 #include <algorithm>
 #include <cstring>
@@ -142,12 +144,13 @@ struct Submission {
 
     void operator()(const CopyOperation& operation) const {
         if (!operation.copy.WidthInBytes || !operation.copy.Height || !operation.copy.Depth) return;
-        stream->enqueue([=] { guarded(operation.context, [&] { copy_box(operation.copy); }); });
+        stream->enqueue([=] { guarded(operation.context, [&] { copy_box(operation.copy); }); },
+                        "copy");
     }
 
     void operator()(const FillOperation& operation) const {
         stream->enqueue(
-            [=] { guarded(operation.context, [&] { fill_rectangle(operation.fill); }); });
+            [=] { guarded(operation.context, [&] { fill_rectangle(operation.fill); }); }, "fill");
     }
 
     void operator()(const HostOperation& operation) const {
@@ -159,31 +162,37 @@ struct Submission {
 
     void operator()(const WaitOperation& operation) const {
         std::unique_lock lock(driver_mutex());
-        const auto mark = operation.event->mark;
+        const Recording recording = latest_recording(*operation.event);
         lock.unlock();
-        stream->await(mark);
+        await_in(stream, recording);
     }
 
     void operator()(const RecordOperation& operation) const {
         std::lock_guard lock(driver_mutex());
-        reach_in(stream, operation.event->mark = std::make_shared<Mark>());
+        reach_in(stream, begin_recording(*operation.event));
     }
 
     void operator()(const AllocateOperation& operation) const {
         operation.memory->provide();
-        stream->enqueue([memory = operation.memory->allocation] {
-            std::memset(memory->host, 0xff, std::min(memory->bytes, settings().poison_bytes));
-        });
+        stream->enqueue(
+            [memory = operation.memory->allocation] {
+                std::memset(memory->host, 0xff, std::min(memory->bytes, settings().poison_bytes));
+                note_use(memory.get(), memory->host, memory->bytes, true);
+            },
+            "allocation");
     }
 
     void operator()(const FreeOperation& operation) const {
         const auto context = stream->context;
-        stream->enqueue([context, address = operation.address] {
+        const auto free = [context, address = operation.address] {
+            if (const auto memory = address_space().find(address))
+                note_use(memory.get(), memory->host, memory->bytes, true);
             if (free_graph_memory(address)) return;
             std::lock_guard lock(driver_mutex());
             record_fault(*context, CUDA_ERROR_ILLEGAL_ADDRESS,
                          "A free node of a graph frees memory that is not allocated");
-        });
+        };
+        stream->enqueue(free, "free");
     }
 };
 

@@ -9,6 +9,8 @@
 #include "emulator/objects.h"
 #include "emulator/shared_area.h"
 #include "emulator/stream.h"
+#include "emulator/stream_check.h"
+#include "emulator/stream_order.h"
 
 #include <algorithm>
 
@@ -111,6 +113,12 @@ CUdeviceptr allocate_from(const std::shared_ptr<Pool>& pool, Stream& stream, std
     allocation->pool = pool;
     if (!allocation->device && pool->managed()) allocation->device = stream.context->device;
     pool->add(bytes);
+    if (checks_streams()) {
+        work.what = "allocation";
+        work.task = [allocation] {
+            note_use(allocation.get(), allocation->host, allocation->bytes, true);
+        };
+    }
     stream.push(std::move(work));
     return allocation->begin;
 }
@@ -369,7 +377,9 @@ CUDAMOD_API cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
             allocation->freeing = true;
             Work work;
             work.after_fault = true;
+            work.what = "free";
             work.task = [allocation] {
+                note_use(allocation.get(), allocation->host, allocation->bytes, true);
                 std::lock_guard lock(driver_mutex());
                 if (!allocation->freeing) return; // imported again meanwhile
                 allocation->freeing = false;

@@ -9,12 +9,15 @@
 namespace cudamod::emulator {
 
 class Mark;
+struct Clock;
 struct Stream;
+struct WorkRecord;
 
 /// A point in a stream's work: reached when as many pieces of work are done.
 struct Ticket {
     std::shared_ptr<Stream> stream;
     std::uint64_t number = 0;
+    std::shared_ptr<const Clock> clock{}; ///< what is known then, while streams are checked
 };
 
 /// One piece of a stream's work. It owns what it uses.
@@ -25,6 +28,11 @@ struct Work {
     std::shared_ptr<Mark> mark;    ///< reached when the work is done, whether it ran or not
     std::shared_ptr<Mark> awaited; ///< begins after this one is reached
     std::vector<Ticket> after;     ///< begins after these points of other streams
+
+    // While streams are checked:
+    const char* what = "work";          ///< how a finding names it
+    std::shared_ptr<const Clock> known; ///< it comes after all this as well
+    std::shared_ptr<WorkRecord> record; ///< its place, given by the scheduler
 };
 
 /// What a stream has to do, first in first out. The scheduler's own; its lock guards it.
@@ -39,6 +47,12 @@ struct Queue {
     std::uint64_t pushed = 0, done = 0;
     State state = State::waiting;
     bool abandoned = false; ///< nothing of it runs any more
+
+    // Of StreamOrder, whose lock guards them.
+    std::shared_ptr<const Clock> clock;   ///< what is known once all of it is done
+    std::shared_ptr<const Clock> outside; ///< the same without the graph that is entering
+    std::vector<std::uint32_t> lanes;     ///< the stream's own, then those of its graphs' branches
+    std::uint64_t checked = 0;            ///< works with a record
 };
 
 } // namespace cudamod::emulator

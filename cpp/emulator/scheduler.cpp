@@ -5,6 +5,7 @@
 #include "emulator/process.h"
 #include "emulator/settings.h"
 #include "emulator/stream.h"
+#include "emulator/stream_order.h"
 #include "emulator/user_object.h"
 #include "emulator/workers.h"
 
@@ -21,7 +22,7 @@ using namespace std::chrono_literals;
 // A seeded run without progress goes on after the first of these, and then after the second until
 // the program enqueues again: a slow program is not one that looks at memory.
 constexpr auto kPatience = 200ms, kPulse = 10ms;
-constexpr auto kStepPatience = 5ms; // how long an enqueuing thread waits for a random step
+constexpr auto kStepPatience = 100ms; // how long an enqueuing thread waits for a random step
 constexpr auto kStopPatience = 200ms;
 constexpr std::size_t kStepOneIn = 4; // enqueuing calls that let work run, seeded
 
@@ -33,7 +34,10 @@ bool satisfied(const Work& work) {
 }
 
 void perform(const Work& work, Context& context) {
+    const RunningWork here(work.record);
     if (work.host) {
+        // What it does may tell any thread of the host how far the stream is.
+        if (work.record) stream_order().host_learns(work.record->before);
         const CallbackScope inside;
         work.task();
         return;
@@ -79,19 +83,21 @@ void Scheduler::add_implicit_order(const Stream& stream, Work& work) const {
     if (stream.kind != StreamKind::legacy) {
         const auto legacy = busy_.find({key.first, 0});
         if (legacy != busy_.end())
-            work.after.push_back({legacy->second, legacy->second->queue.pushed});
+            work.after.push_back({legacy->second, legacy->second->queue.pushed, {}});
         return;
     }
     for (auto at = busy_.upper_bound(key); at != busy_.end() && at->first.first == key.first;
          ++at) {
-        if (at->second->blocking()) work.after.push_back({at->second, at->second->queue.pushed});
+        if (at->second->blocking())
+            work.after.push_back({at->second, at->second->queue.pushed, {}});
     }
 }
 
 Ticket Scheduler::append(const StreamPointer& stream, Work work) {
     add_implicit_order(*stream, work);
     Queue& queue = stream->queue;
-    const Ticket ticket{stream, ++queue.pushed};
+    Ticket ticket{stream, ++queue.pushed};
+    if (checks_streams()) ticket.clock = stream_order().push(*stream, work);
     if (work.mark) work.mark->set_origin(stream, ticket.number);
     queue.works.push_back(std::move(work));
     ++steps_;
@@ -268,6 +274,7 @@ void Scheduler::wait(Lock& lock, const Ticket& ticket) {
     if (!seeded_) run_while_waiting(lock, ticket);
     pump();
     wait_until(lock, [&] { return queue.done >= ticket.number; });
+    stream_order().host_learns(ticket.clock);
 }
 
 void Scheduler::wait(const Ticket& ticket) {
@@ -278,12 +285,15 @@ void Scheduler::wait(const Ticket& ticket) {
 void Scheduler::wait(const Mark& mark) {
     Lock lock(mutex_);
     // Without a stream it was reached: its work held the stream.
-    if (const auto stream = mark.stream_.lock()) wait(lock, {stream, mark.number_});
+    if (const auto stream = mark.stream_.lock()) wait(lock, {stream, mark.number_, {}});
+    stream_order().host_learns(mark.clock);
 }
 
 void Scheduler::wait_for(const Context& context) {
+    const auto everything = stream_order().all_of(context);
     for (const Ticket& ticket : pending(context))
         wait(ticket);
+    stream_order().host_learns(everything);
 }
 
 void Scheduler::make_room(const StreamPointer& stream) {
@@ -306,7 +316,7 @@ std::vector<Ticket> Scheduler::pending(const Context& context) {
     Lock lock(mutex_);
     std::vector<Ticket> all;
     for (const auto& [key, stream] : busy_) {
-        if (stream->context.get() == &context) all.push_back({stream, stream->queue.pushed});
+        if (stream->context.get() == &context) all.push_back({stream, stream->queue.pushed, {}});
     }
     return all;
 }
@@ -314,10 +324,13 @@ std::vector<Ticket> Scheduler::pending(const Context& context) {
 bool Scheduler::idle(const Stream& stream) {
     Lock lock(mutex_);
     if (!stream.queue.works.empty()) return false;
-    return stream.kind != StreamKind::legacy ||
-           std::none_of(busy_.begin(), busy_.end(), [&](const auto& entry) {
-               return entry.second->context == stream.context && entry.second->blocking();
-           });
+    const bool alone =
+        stream.kind != StreamKind::legacy ||
+        std::none_of(busy_.begin(), busy_.end(), [&](const auto& entry) {
+            return entry.second->context == stream.context && entry.second->blocking();
+        });
+    if (alone && checks_streams()) stream_order().host_learns_all_of(stream);
+    return alone;
 }
 
 void Scheduler::nudge() {

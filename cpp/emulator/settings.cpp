@@ -76,7 +76,7 @@ unsigned read_checks(const char* name) {
         if (const auto check = findings::check_named(part))
             checks |= *check;
         else
-            complain(name, part.c_str(), "uninitialized, races, barriers or all wanted");
+            complain(name, part.c_str(), "uninitialized, races, barriers, streams or all wanted");
     }
     return checks;
 }

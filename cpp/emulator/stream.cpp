@@ -6,6 +6,7 @@
 #include "emulator/event.h"
 #include "emulator/objects.h"
 #include "emulator/scheduler.h"
+#include "emulator/stream_order.h"
 
 #include <algorithm>
 #include <atomic>
@@ -42,8 +43,9 @@ void Stream::make_room() {
     scheduler().make_room(shared_from_this());
 }
 
-void Stream::enqueue(Task task) {
+void Stream::enqueue(Task task, const char* what) {
     Work work;
+    work.what = what;
     work.task = std::move(task);
     push(std::move(work));
     make_room();
@@ -64,7 +66,7 @@ void Stream::wait() {
 }
 
 void Stream::await(const std::shared_ptr<Mark>& mark) {
-    if (!mark || mark->reached()) return;
+    if (!mark || (mark->reached() && !checks_streams())) return;
     Work work;
     work.awaited = mark;
     push(std::move(work));

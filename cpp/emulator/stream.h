@@ -33,8 +33,8 @@ struct Stream : std::enable_shared_from_this<Stream> {
 
     /// Has the task run on another thread, after all earlier work of this stream and, for blocking
     /// streams, in order with the legacy stream; the task owns what it uses. After a fault of the
-    /// context it does not run. Returns once the queue has room.
-    void enqueue(Task task);
+    /// context it does not run. `what` names it in findings. Returns once the queue has room.
+    void enqueue(Task task, const char* what);
 
     /// The same for a function of the host, which may not call the driver.
     void enqueue_host(Task function, bool after_fault = false);

@@ -57,6 +57,7 @@ void enqueue(Transfer transfer, const std::shared_ptr<Stream>& stream, HostOrder
     std::shared_ptr<std::vector<std::byte>> staged;
     if (!waits && pageable(transfer.from)) staged = stage(transfer);
     Work work;
+    work.what = "copy";
     work.task = [transfer, staged, context = stream->context] {
         if (require_live(transfer.to.span, *context, "A copy") &&
             require_live(transfer.from.span, *context, "A copy"))

@@ -2,6 +2,7 @@
 
 #include "emulator/address_space.h"
 #include "emulator/findings.h"
+#include "emulator/stream_check.h"
 
 #include <cstring>
 #include <sys/mman.h>
@@ -20,18 +21,20 @@ WrittenMap::~WrittenMap() {
     munmap(data_, bytes_);
 }
 
-void note_written(const Allocation* memory, const std::byte* at, std::size_t bytes) {
+void note_written(Allocation* memory, const std::byte* at, std::size_t bytes) {
+    note_use(memory, at, bytes, true);
     if (memory && memory->written)
         std::memset(memory->written->data() + (at - memory->host), 1, bytes);
 }
 
-void note_copied(const Allocation* to_memory, const std::byte* to, const Allocation* from_memory,
+void note_copied(Allocation* to_memory, const std::byte* to, Allocation* from_memory,
                  const std::byte* from, std::size_t bytes) {
-    if (!to_memory || !to_memory->written) return;
-    if (!from_memory || !from_memory->written) {
+    note_use(from_memory, from, bytes, false);
+    if (!to_memory || !to_memory->written || !from_memory || !from_memory->written) {
         note_written(to_memory, to, bytes);
         return;
     }
+    note_use(to_memory, to, bytes, true);
     std::memmove(to_memory->written->data() + (to - to_memory->host),
                  from_memory->written->data() + (from - from_memory->host), bytes);
 }

@@ -27,11 +27,12 @@ class WrittenMap {
     std::size_t bytes_;
 };
 
-/// [at, at + bytes) of the allocation, which may be null, as the driver sees it, was written.
-void note_written(const Allocation* memory, const std::byte* at, std::size_t bytes);
+/// [at, at + bytes) of the allocation, which may be null, as the driver sees it, was written by the
+/// work that runs. Streams are checked as well.
+void note_written(Allocation* memory, const std::byte* at, std::size_t bytes);
 
 /// The same after a copy: what was not written in its source is not in its destination.
-void note_copied(const Allocation* to_memory, const std::byte* to, const Allocation* from_memory,
+void note_copied(Allocation* to_memory, const std::byte* to, Allocation* from_memory,
                  const std::byte* from, std::size_t bytes);
 
 } // namespace cudamod::emulator

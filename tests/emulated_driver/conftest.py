@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from emulated_driver_api import EmulatedDriver, find_driver
 
 
 @pytest.fixture(scope="session")
-def shared_driver() -> EmulatedDriver:
+def shared_driver(tmp_path_factory: pytest.TempPathFactory) -> EmulatedDriver:
+    """A copy of the driver, and so one with nothing in it that other tests of the process did."""
     path = find_driver()
     if path is None:
         pytest.fail("no emulated driver: install the package or set CUDAMOD_TEST_EMULATED_DRIVER")
-    return EmulatedDriver(path)
+    return EmulatedDriver(Path(shutil.copy(path, tmp_path_factory.mktemp("driver"))))
 
 
 @pytest.fixture

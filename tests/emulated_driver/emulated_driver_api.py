@@ -7,6 +7,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -140,19 +141,53 @@ class EmulatedDriver:
         return context
 
 
+IMPORTS = (
+    f"import ctypes, sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+    "from pathlib import Path\nfrom emulated_driver_api import *\n"
+)
+
+
+def opening(path: Path) -> str:
+    """The beginning of a script in which ``driver`` is an EmulatedDriver."""
+    return f"{IMPORTS}driver = EmulatedDriver(Path({str(path)!r}))\n"
+
+
 def run_script(path: Path, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs ``script`` in a fresh interpreter, where ``driver`` is an EmulatedDriver."""
-    prelude = (
-        f"import ctypes, sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "from pathlib import Path\nfrom emulated_driver_api import *\n"
-        f"driver = EmulatedDriver(Path({str(path)!r}))\n"
-    )
+    return run_python(opening(path) + script, **environment)
+
+
+def run_python(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
     # Python's own warning of a fork beside threads is not what is asked.
     return subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", prelude + script],
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script],
         env={**os.environ, "CUDAMOD_EMULATOR_QUIET": "1", **environment},
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
+
+
+def run_seeds(path: Path, script: str, seeds: Sequence[int]) -> list[str]:
+    """What ``script`` prints with each seed, from one interpreter.
+
+    A child process for each seed opens the driver and has the names of test_emulated_asynchrony.
+    """
+    whole = f"""{IMPORTS}
+import os
+from test_emulated_asynchrony import *
+script = compile({script!r}, "script", "exec")
+for seed in {list(seeds)!r}:
+    if not (child := os.fork()):
+        os.environ["CUDAMOD_EMULATOR_SEED"] = str(seed)
+        driver = EmulatedDriver(Path({str(path)!r}))
+        exec(script)
+        sys.stdout.flush()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, seed
+    print("end of a seed", flush=True)
+"""
+    done = run_python(whole)
+    assert done.stderr == ""
+    return done.stdout.split("end of a seed\n")[:-1]

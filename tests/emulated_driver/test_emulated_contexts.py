@@ -6,8 +6,9 @@ import ctypes
 import json
 
 from emulated_driver_api import IMAGES, EmulatedDriver, Pointer, run_script
+from test_emulated_launches import EMPTY
 
-INVALID_VALUE, INVALID_DEVICE, INVALID_CONTEXT = 1, 101, 201
+INVALID_VALUE, INVALID_DEVICE, INVALID_CONTEXT, INVALID_HANDLE = 1, 101, 201, 400
 
 
 def current(driver: EmulatedDriver) -> int | None:
@@ -143,3 +144,41 @@ def test_current_context_is_per_thread(current: EmulatedDriver) -> None:
     thread.start()
     thread.join()
     assert seen == [None]
+
+
+def test_handles_of_another_context(driver: EmulatedDriver) -> None:
+    """Each is refused where the card refuses it, and named."""
+    driver.call("cuInit", 0)
+    first, second = (
+        driver.pointer("cuCtxCreate", 0, 0),
+        driver.pointer("cuCtxCreate", 0, 0),
+    )
+    made = {}
+    for context in (first, second):
+        driver.call("cuCtxSetCurrent", context)
+        stream = driver.pointer("cuStreamCreate", 0)
+        module = driver.pointer("cuModuleLoadData", EMPTY + b"\0")
+        made[context.value] = (
+            stream,
+            driver.pointer("cuEventCreate", 0),
+            driver.pointer("cuModuleGetFunction", module, b"k"),
+        )
+    (stream, event, function), (other, other_event, other_function) = made.values()
+    elapsed = ctypes.c_float()
+    for own in (stream, None):
+        driver.call("cuCtxSetCurrent", first)
+        assert driver.status("cuEventRecord", other_event, own) == INVALID_HANDLE
+        assert driver.launch(other_function, [], stream=own) == INVALID_HANDLE
+        assert driver.launch(function, [], stream=own) == 0
+        driver.call("cuEventRecord", event, own)
+    driver.call("cuEventRecord", other_event, other)
+    driver.call("cuCtxSynchronize")
+    driver.call("cuStreamSynchronize", other)
+    pair = ctypes.byref(elapsed), event, other_event
+    assert driver.status("cuEventElapsedTime", *pair) == INVALID_HANDLE
+    driver.call("cuStreamWaitEvent", stream, other_event, 0)  # this alone may cross
+    assert driver.launch(other_function, [], stream=other) == 0  # whatever is current
+    for context in (first, second):
+        driver.call("cuCtxDestroy", context)
+    assert driver.status("cuEventQuery", event) == INVALID_HANDLE
+    assert driver.launch(function, [], stream=stream) == INVALID_HANDLE

@@ -7,10 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from emulated_driver_api import EmulatedDriver, run_script
+from emulated_driver_api import EmulatedDriver, opening, run_script
 
 ENDLESS = """
 import os, threading
@@ -19,6 +21,12 @@ driver.make_current()
 kernels, stream = Kernels(driver), stream_of(driver)
 context = Pointer(driver.get("cuCtxGetCurrent", Pointer))
 kernels.close_gate(stream)
+"""
+
+LOOP = b""".version 8.0
+.target sm_50
+.address_size 64
+.visible .entry k() { L: bra L; ret; }
 """
 
 ENDS = {
@@ -78,19 +86,26 @@ print("fine")
     assert (done.returncode, done.stdout, done.stderr) == (0, "fine\n", "")
 
 
-def start(path: Path, script: str, **environment: str) -> subprocess.Popen[str]:
-    prelude = (
-        f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "from emulated_driver_api import *\nfrom pathlib import Path\n"
-        f"driver = EmulatedDriver(Path({str(path)!r}))\n"
-    )
-    return subprocess.Popen(
-        [sys.executable, "-c", prelude + ENDLESS + script],
+@contextmanager
+def waiting(path: Path, script: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that will wait for an endless kernel as soon as it has said so."""
+    # The shell that runs these tests in the background has children ignore SIGINT.
+    signals = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", signals + opening(path) + ENDLESS + script],
         env={**os.environ, "CUDAMOD_EMULATOR_QUIET": "1", **environment},
+        cwd=path.parent,  # where no checkout's cudamod is found
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+    with process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "waiting\n"
+            yield process
+        finally:
+            process.kill()
 
 
 WAITS = {
@@ -104,7 +119,6 @@ WAITS = {
 @pytest.mark.parametrize("seed", ["0", "5"])
 def test_ctrl_c_ends_an_endless_kernel(driver: EmulatedDriver, wait: str, seed: str) -> None:
     script = f"""
-import signal
 print("waiting", flush=True)
 try:
     {WAITS[wait]}
@@ -113,12 +127,10 @@ except KeyboardInterrupt:
     print("interrupted", driver.status("cuCtxSynchronize"))
 print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 """
-    process = start(driver.path, script, CUDAMOD_EMULATOR_SEED=seed)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "waiting\n"
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    out, error = process.communicate(timeout=60)
+    with waiting(driver.path, script, CUDAMOD_EMULATOR_SEED=seed) as process:
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        out, error = process.communicate(timeout=60)
     assert (process.returncode, out, error) == (0, "interrupted 702\nTrue\n", "")
 
 
@@ -127,28 +139,42 @@ def test_ctrl_c_can_be_left_alone(driver: EmulatedDriver) -> None:
 print("waiting", flush=True)
 driver.status("cuStreamSynchronize", stream)
 """
-    process = start(driver.path, script, CUDAMOD_EMULATOR_INTERRUPT="0")
-    assert process.stdout is not None
-    assert process.stdout.readline() == "waiting\n"
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    with pytest.raises(subprocess.TimeoutExpired):
-        process.wait(1)
-    process.kill()
-    process.communicate()
+    with waiting(driver.path, script, CUDAMOD_EMULATOR_INTERRUPT="0") as process:
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1)
 
 
 def test_ctrl_c_ends_a_program_without_a_handler(driver: EmulatedDriver) -> None:
     script = """
-import signal
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 print("waiting", flush=True)
 driver.status("cuStreamSynchronize", stream)
 """
-    process = start(driver.path, script)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "waiting\n"
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    with waiting(driver.path, script) as process:
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
     assert process.returncode == -signal.SIGINT
+
+
+def test_ctrl_c_reaches_a_program_of_cudamod(driver: EmulatedDriver) -> None:
+    script = f"""
+from cudamod import Device, LaunchConfig, ObjectCode, driver, launch
+driver.use({str(driver.path)!r})
+device = Device(0)
+device.set_current()
+stream = device.create_stream()
+kernel = ObjectCode.from_ptx({LOOP!r}).get_kernel("k")
+launch(stream, LaunchConfig(grid=1, block=1), kernel)
+print("waiting", flush=True)
+try:
+    stream.sync()
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    with waiting(driver.path, "kernels.open_gate()\n" + script) as process:
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=60)[0] == "interrupted\n"

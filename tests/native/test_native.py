@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
@@ -41,6 +42,15 @@ def tool(name: str) -> str:
     return found
 
 
+def emulated_driver() -> str:
+    """The one to test; empty: none is installed, it has to be built."""
+    package = importlib.util.find_spec("cudamod")
+    for folder in (package.submodule_search_locations or []) if package else []:
+        if (library := Path(folder) / "libcudamod_emulated_driver.so").exists():
+            return str(library)
+    return ""
+
+
 @pytest.fixture(scope="session")
 def build(pytestconfig: pytest.Config) -> Path:
     """The folder with the built programs; kept between runs, so that only changes are compiled."""
@@ -48,6 +58,7 @@ def build(pytestconfig: pytest.Config) -> Path:
     assert pytestconfig.cache is not None
     folder = pytestconfig.cache.mkdir("cudamod-native")
     options = ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}", "-DCMAKE_BUILD_TYPE=Debug"]
+    options += ["-DCMAKE_CXX_FLAGS_DEBUG=", f"-DCUDAMOD_EMULATED_DRIVER={emulated_driver()}"]
     run([cmake, "-S", str(HERE), "-B", str(folder), *options])
     run([cmake, "--build", str(folder), "-j2"])
     return folder

@@ -49,10 +49,12 @@ BlockCheck::BlockCheck(Block& block, unsigned checks)
 
 void BlockCheck::access(const Warp& warp, const Instruction& i, std::uint32_t mask) {
     const Code& code = warp.worker->grid.code;
-    if (bytes_.empty() && !wants(kCheckUninitialized)) return;
+    if (bytes_.empty() && !wants(kCheckUninitialized | kCheckStreams)) return;
     if (!code.is_plain(i)) return;
     const Access& access = code.accesses[i.cache];
     if (access.where == Where::Local) return;
+    if (wants(kCheckStreams)) streams(warp, i, access, mask);
+    if (!wants(kCheckUninitialized | kCheckRaces)) return;
     ++step_;
     const auto* base = warp.at<std::uint64_t>(i.slots[kAddressSlot]);
     const bool reads = access.kind != Access::Kind::Store,
@@ -148,21 +150,47 @@ void BlockCheck::report_race(const Lane& lane, std::uint64_t offset, bool write,
                      offset);
 }
 
+/// The memory that a plain access touches, as the worker keeps it; null where it will fault.
+const Window* BlockCheck::window_of(const Warp& warp, const Instruction& i, std::uint64_t address,
+                                    std::uint32_t size, bool writes) {
+    Window& cached = warp.worker->windows[i.cache];
+    const auto inside = [&](const Window& window) {
+        return address >= window.begin && address < window.end && window.end - address >= size;
+    };
+    if (inside(cached)) return &cached;
+    const Window found = warp.worker->grid.memory.find(address, size);
+    if (found.host == nullptr || (writes && !found.writable) || !inside(found)) return nullptr;
+    cached = found;
+    return &cached;
+}
+
+/// Tells who watches of accesses to device memory, those of neighbouring lanes together.
+void BlockCheck::streams(const Warp& warp, const Instruction& i, const Access& access,
+                         std::uint32_t mask) {
+    if (access.where == Where::Shared) return;
+    const auto* base = warp.at<std::uint64_t>(i.slots[kAddressSlot]);
+    const bool writes = access.kind != Access::Kind::Load;
+    const std::uint32_t size = access.bytes;
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+        const std::uint64_t address = base[lane] + static_cast<std::uint64_t>(i.immediate);
+        if ((mask >> lane & 1) == 0 || address >= kFirstWindow || address % size != 0) continue;
+        const Window* const window = window_of(warp, i, address, size, writes);
+        if (window == nullptr || window->watch == nullptr) continue;
+        const std::uint64_t room = (window->end - address) / size;
+        unsigned lanes = 1;
+        while (lane + lanes < kLanes && lanes < room && (mask >> (lane + lanes) & 1) != 0 &&
+               base[lane + lanes] == base[lane] + std::uint64_t{lanes} * size)
+            ++lanes;
+        warp.tell(*window->watch, i, lane, lanes, address, size, writes, access.strong);
+        lane += lanes - 1;
+    }
+}
+
 void BlockCheck::global(const Lane& lane) {
     if (!wants(kCheckUninitialized) || lane.address % lane.size != 0) return;
-    Window& cached = lane.warp.worker->windows[lane.i.cache];
-    const auto inside = [&](const Window& window) {
-        return lane.address >= window.begin && lane.address < window.end &&
-               window.end - lane.address >= lane.size;
-    };
-    if (!inside(cached)) {
-        const Window found = lane.warp.worker->grid.memory.find(lane.address, lane.size);
-        if (found.host == nullptr || (lane.writes && !found.writable)) return;
-        cached = found;
-        if (!inside(cached)) return;
-    }
-    if (cached.written == nullptr) return;
-    std::uint8_t* written = cached.written + (lane.address - cached.begin);
+    const Window* const window = window_of(lane.warp, lane.i, lane.address, lane.size, lane.writes);
+    if (window == nullptr || window->written == nullptr) return;
+    std::uint8_t* written = window->written + (lane.address - window->begin);
     if (lane.reads) {
         const auto* missing = std::find(written, written + lane.size, 0);
         if (missing != written + lane.size) {

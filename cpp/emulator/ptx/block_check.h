@@ -55,6 +55,9 @@ class BlockCheck {
     void shared(const Lane& lane, const Access& access);
     void race(const Lane& lane, Byte& byte, std::uint64_t offset, bool silent);
     void global(const Lane& lane);
+    void streams(const Warp& warp, const Instruction& i, const Access& access, std::uint32_t mask);
+    static const Window* window_of(const Warp& warp, const Instruction& i, std::uint64_t address,
+                                   std::uint32_t size, bool writes);
     void compare(const Warp& warp, const Group& group, const Group& other) const;
     void report_race(const Lane& lane, std::uint64_t offset, bool write, const Mark& earlier,
                      bool earlier_write) const;

@@ -155,6 +155,7 @@ void FunctionCompiler::bulk(const Form& form, const syntax::Instruction& syntax)
     if (settings.multicast != 0) result.slots[bulk::kBlocks] = source(operands[next++], Type::U16);
     if (next < operands.size()) source(operands[next], Type::B64);
     result.cache = context_.code.memory_instructions++;
+    if (settings.reduces != 0) note_access(result, Access::Kind::Other, Where::Generic, 0, 1, true);
     emit(result);
 }
 
@@ -208,6 +209,7 @@ void FunctionCompiler::tensor(const Form& form, const syntax::Instruction& synta
         result.slots[bulk::kTensorBlocks] = source(operands[next++], Type::U16);
     if (next < operands.size()) source(operands[next], Type::B64);
     result.cache = context_.code.memory_instructions++;
+    if (settings.reduces != 0) note_access(result, Access::Kind::Other, Where::Generic, 0, 1, true);
     emit(result);
 }
 

@@ -1,5 +1,6 @@
 /// load(): text to Program.
 #include "emulator/ptx/address_space.h"
+#include "emulator/ptx/fault_text.h"
 #include "emulator/ptx/function_compiler.h"
 #include "emulator/ptx/parser.h"
 
@@ -9,7 +10,7 @@ namespace cudamod::emulator::ptx {
 namespace {
 
 constexpr std::uint64_t kMaxParameterBytes = 32764, kMaxParameterBytesOfOld = 4352,
-                        kMaxConstantBytes = 64 * 1024;
+                        kMaxConstantBytes = 64 * 1024, kMaxStaticSharedBytes = 48 * 1024;
 
 Builtin builtin_named(std::string_view name) {
     if (name == "vprintf") return Builtin::Printf;
@@ -207,8 +208,11 @@ class Loader {
             entry.shared_offsets[n] = static_cast<std::uint32_t>(offset);
             offset += variable.size;
         }
-        if (offset >= std::uint64_t{1} << kClusterRankShift)
-            fail(0, "Kernel '" + facts.name + "' uses too much shared memory");
+        if (offset > kMaxStaticSharedBytes) {
+            fail(0, "Entry function '" + facts.name + "' uses too much shared data (" +
+                        address_text(offset) + " bytes, " + address_text(kMaxStaticSharedBytes) +
+                        " max)");
+        }
         facts.static_shared_bytes = static_cast<std::uint32_t>(offset);
         entry.static_shared = static_cast<std::uint32_t>((offset + dynamic_alignment - 1) /
                                                          dynamic_alignment * dynamic_alignment);
@@ -270,6 +274,19 @@ const std::vector<Entry>& Program::entries() const {
 }
 const std::vector<Variable>& Program::variables() const {
     return code_->variables;
+}
+std::uint32_t Program::memory_instructions() const {
+    return code_->memory_instructions;
+}
+std::string Program::instruction_text(std::uint32_t memory_instruction) const {
+    for (const FunctionCode& function : code_->functions) {
+        for (const Instruction& i : function.instructions) {
+            if (i.cache != memory_instruction || i.cache == 0) continue;
+            return "line " + std::to_string(code_->sources[i.source].line) + " '" +
+                   ptx::instruction_text(*code_, i) + "'";
+        }
+    }
+    return "an instruction";
 }
 int Program::target() const {
     return code_->target;

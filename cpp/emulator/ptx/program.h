@@ -81,6 +81,11 @@ class Program {
     int isa() const;                            ///< 80 for `.version 8.0`
     const Code& code() const { return *code_; } ///< the executable form; the engine's own
 
+    /// Instructions that touch memory are numbered from 1; one more than the last number.
+    std::uint32_t memory_instructions() const;
+    /// "line 7 'st.global.u32 [%rd1], %r1;'".
+    std::string instruction_text(std::uint32_t memory_instruction) const;
+
     /// The 8-byte value of a function's address, for relocations whose symbol is a function.
     std::optional<std::uint64_t> function_address(std::string_view name) const;
 
@@ -110,14 +115,16 @@ enum class FaultKind {
     StackOverflow,
     UninitializedRead, ///< found by kCheckUninitialized
     SharedRace,        ///< found by kCheckRaces
-    BarrierDivergence  ///< found by kCheckBarriers
+    BarrierDivergence, ///< found by kCheckBarriers
+    StreamConflict     ///< found by kCheckStreams
 };
 
 /// Checks that a launch may ask for.
 constexpr unsigned kCheckUninitialized = 1, ///< reads of global and shared memory nobody wrote
     kCheckRaces = 2,    ///< accesses of shared memory by two threads of a block with no barrier
                         ///< between them
-    kCheckBarriers = 4; ///< threads of a warp that don't wait in the same barrier instruction
+    kCheckBarriers = 4, ///< threads of a warp that don't wait in the same barrier instruction
+    kCheckStreams = 8;  ///< accesses of device memory are told to its AccessWatch
 
 /// `message` names kernel, line and text of the instruction, block, thread and address; the rest
 /// is the same for programs, where it is known.
@@ -130,6 +137,31 @@ struct Fault {
     std::optional<std::uint64_t> address{}; ///< generic, or an offset in shared memory
 };
 
+/// What one thread does to device memory, or several that follow each other do to as many
+/// neighbouring pieces of it.
+struct MemoryAccess {
+    std::uint64_t address = 0;
+    std::size_t bytes = 0, bytes_of_each = 0;
+    bool writes = false;
+    bool strong = false;           ///< atomic, volatile or with an order
+    std::uint32_t instruction = 0; ///< as Program numbers them
+    std::uint64_t block = 0;       ///< counted through the grid, x first
+    std::uint32_t thread = 0;      ///< the first; counted through the block, x first
+};
+
+/// Where an access conflicts with an earlier one, and what to say of it.
+struct AccessConflict {
+    std::uint64_t address = 0;
+    std::string text;
+};
+
+/// Who wants to know of every access; called from all of a launch's threads.
+struct AccessWatch {
+    virtual ~AccessWatch() = default;
+    /// The access is made; what it conflicts with, if anything.
+    virtual std::optional<AccessConflict> conflict(const MemoryAccess& access) = 0;
+};
+
 /// Live memory: device addresses [begin, end), whose first byte lies at `host`. Empty: no such
 /// memory. A window stays usable until execute() returns, even if the allocation is freed
 /// meanwhile.
@@ -139,6 +171,7 @@ struct Window {
     bool writable = true;
     /// A byte for each of the window's: not 0 once it was written. Null: all of it was.
     std::uint8_t* written = nullptr;
+    AccessWatch* watch = nullptr; ///< null: nobody; lives as long as the window
 };
 
 /// Device memory as the interpreter sees it; called from all of a launch's threads.

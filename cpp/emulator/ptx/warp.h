@@ -115,6 +115,11 @@ class Warp {
     void report(FaultKind kind, const Instruction& i, unsigned lane, const std::string& detail,
                 std::optional<std::uint64_t> address = std::nullopt) const;
 
+    /// Tells the watch of accesses by `lanes` lanes, each of `bytes` behind the one before; a
+    /// conflict is reported.
+    void tell(AccessWatch& watch, const Instruction& i, unsigned lane, unsigned lanes,
+              std::uint64_t address, std::size_t bytes, bool writes, bool strong) const;
+
   private:
     Fault describe(FaultKind kind, const Instruction& i, unsigned lane, const std::string& detail,
                    std::optional<std::uint64_t> address) const;

@@ -50,6 +50,25 @@ Fault Warp::describe(FaultKind kind, const Instruction& i, unsigned lane, const 
     return fault;
 }
 
+void Warp::tell(AccessWatch& watch, const Instruction& i, unsigned lane, unsigned lanes,
+                std::uint64_t address, std::size_t bytes, bool writes, bool strong) const {
+    const Dim3& grid = worker->grid.launch.grid;
+    const Dim3& at = block->index;
+    MemoryAccess access;
+    access.address = address;
+    access.bytes = bytes * lanes;
+    access.bytes_of_each = bytes;
+    access.writes = writes;
+    access.strong = strong;
+    access.instruction = i.cache;
+    access.block = (std::uint64_t{at.z} * grid.y + at.y) * grid.x + at.x;
+    access.thread = index * kLanes + lane;
+    const auto conflict = watch.conflict(access);
+    if (!conflict) return;
+    const auto culprit = lane + static_cast<unsigned>((conflict->address - address) / bytes);
+    report(FaultKind::StreamConflict, i, culprit, conflict->text, conflict->address);
+}
+
 void Warp::fault(FaultKind kind, const Instruction& i, unsigned lane, const std::string& detail,
                  std::optional<std::uint64_t> address) const {
     throw FaultError{describe(kind, i, lane, detail, address)};

@@ -72,10 +72,17 @@ std::byte* Worker::global_memory(const Warp& warp, const Instruction& i, unsigne
                    access(address, size, write) + ": the memory is read-only", address);
     }
     std::byte* const host = window.host + (address - window.begin);
-    if (window.written == nullptr || grid.code.is_plain(i)) {
+    if ((window.written == nullptr && window.watch == nullptr) || grid.code.is_plain(i)) {
         windows[i.cache] = window;
-    } else if (write) { // nobody else notes it
+        return host;
+    }
+    // Nobody else notes it.
+    if (write && window.written != nullptr)
         std::fill_n(window.written + (address - window.begin), size, std::uint8_t{1});
+    if (window.watch != nullptr) {
+        const auto& accesses = grid.code.accesses;
+        const bool strong = i.cache < accesses.size() && accesses[i.cache].strong;
+        warp.tell(*window.watch, i, lane, 1, address, size, write, strong);
     }
     return host;
 }

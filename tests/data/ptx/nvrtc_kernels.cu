@@ -1,4 +1,4 @@
-// Kernels for NVRTC: `python nvrtc_kernels.py`.
+// Kernels for NVRTC: `python compile_nvrtc.py`.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
