@@ -190,6 +190,7 @@ def test_a_thread_without_a_context(device: Device, stream: Stream, stored: Stor
         try:
             launch(stream, ONE, stored.kernel("u32"), out, 5)
             stored.kernel("u32").bind(ONE, stream)(out, 6)
+            stream.sync()  # the default stream does not wait for it
             launch(device.default_stream, ONE, stored.kernel("u32"), out, 6)
         except BaseException as error:
             failed.append(error)

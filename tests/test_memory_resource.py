@@ -277,12 +277,13 @@ def test_a_resource_of_python_for_a_device(device: Device, stream: Stream) -> No
 
 def test_the_stream_of_the_deallocation(device: Device, stream: Stream) -> None:
     resource, other = Recording(device.memory_resource), device.create_stream()
-    resource.allocate(8, stream=stream).close(other)
-    buffer = resource.allocate(8, stream=stream)
+    first, buffer = (resource.allocate(8, stream=stream) for _ in range(2))
+    inner = device.allocate(8, stream=stream)
+    stream.sync()  # other streams free the memory
+    first.close(other)
     buffer.set_deallocation_stream(other)
     del buffer
     assert [order for _, _, order in resource.freed] == [other, other]
-    inner = device.allocate(8, stream=stream)
     default = Buffer.from_handle(inner.handle, 8, mr=resource)
     resource.live[inner.handle] = inner
     default.close()

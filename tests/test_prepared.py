@@ -245,6 +245,7 @@ def test_threads_launch_and_change(device: Device, stream: Stream, gil: Any) -> 
     kernel = ObjectCode.from_ptx(storing(["bytes[64]"])).get_kernel("store")
     rounds = 300
     outs = [device.allocate(64, stream=stream) for _ in range(3)]
+    stream.sync()  # other streams use the memory
     prepared = kernel.bind(ONE, stream, gil=gil).prepare(outs[0], bytes(64))
     stop, failures = threading.Event(), []
 

@@ -16,7 +16,7 @@ thread_local NodeOrder* placed = nullptr;
 thread_local std::shared_ptr<WorkRecord> running;
 
 /// What both know, of work after the floor.
-ClockPointer joined(const ClockPointer& one, const ClockPointer& other, std::uint64_t floor) {
+ClockPointer merged(const ClockPointer& one, const ClockPointer& other, std::uint64_t floor) {
     if (!other || one == other) return one;
     if (!one) return other;
     auto both = std::make_shared<Clock>();
@@ -41,7 +41,7 @@ ClockPointer with(const ClockPointer& clock, std::uint32_t lane, std::uint64_t n
                   std::uint64_t floor) {
     auto one = std::make_shared<Clock>();
     one->known.emplace_back(lane, number);
-    return joined(clock, one, floor);
+    return merged(clock, one, floor);
 }
 
 std::string place_of(const Stream& stream, std::uint64_t work) {
@@ -93,7 +93,7 @@ ClockPointer StreamOrder::push(Stream& stream, Work& work) {
     ContextOrder& context = contexts_[stream.context->id];
     NodeOrder* const node = placed && &placed->stream_ == &stream ? placed : nullptr;
     ClockPointer clock = node ? queue.outside : queue.clock;
-    const auto learn = [&](const ClockPointer& other) { clock = joined(clock, other, floor_); };
+    const auto learn = [&](const ClockPointer& other) { clock = merged(clock, other, floor_); };
     learn(host_);
     if (node) learn(node->after_[node->step_]);
     if (stream.blocking())
@@ -119,14 +119,14 @@ ClockPointer StreamOrder::push(Stream& stream, Work& work) {
     }
     if (node) {
         node->after_[node->step_] = after;
-        queue.clock = joined(queue.clock, after, floor_);
+        queue.clock = merged(queue.clock, after, floor_);
     } else {
         queue.clock = queue.outside = after;
     }
     if (stream.kind == StreamKind::legacy)
         context.legacy = queue.clock;
     else if (stream.blocking())
-        context.blocking = joined(context.blocking, queue.clock, floor_);
+        context.blocking = merged(context.blocking, queue.clock, floor_);
     if (work.mark) work.mark->clock = after;
     return after;
 }
@@ -134,16 +134,16 @@ ClockPointer StreamOrder::push(Stream& stream, Work& work) {
 void StreamOrder::host_learns(const ClockPointer& clock) {
     if (!clock) return;
     std::lock_guard lock(mutex_);
-    host_ = joined(host_, clock, floor_);
+    host_ = merged(host_, clock, floor_);
     raise_floor();
 }
 
 void StreamOrder::host_learns_all_of(const Stream& stream) {
     std::lock_guard lock(mutex_);
-    host_ = joined(host_, stream.queue.clock, floor_);
+    host_ = merged(host_, stream.queue.clock, floor_);
     const auto context = contexts_.find(stream.context->id);
     if (stream.kind == StreamKind::legacy && context != contexts_.end())
-        host_ = joined(host_, context->second.blocking, floor_);
+        host_ = merged(host_, context->second.blocking, floor_);
     raise_floor();
 }
 
@@ -197,7 +197,7 @@ void NodeOrder::enter(std::size_t step, const std::vector<std::size_t>& dependen
     step_ = step;
     dependencies_ = dependencies;
     for (const std::size_t before : dependencies)
-        after_[step] = joined(after_[step], after_[before], 0);
+        after_[step] = merged(after_[step], after_[before], 0);
 }
 
 /// A lane whose latest step the entered one depends on, else one that no step has yet.
