@@ -52,3 +52,31 @@ def sanitize(session: nox.Session) -> None:
         "--ignore=tests/test_typing.py",
     ]
     session.run("pytest", *where, env=running)
+
+
+@nox.session
+def threads(session: nox.Session) -> None:
+    """The tests of threads with the extension and the emulated driver under ThreadSanitizer (g++).
+
+    Python itself is not built with it: what the interpreter lock orders is seen by its mutex.
+    """
+    session.install(
+        ".[test]",
+        "-Ccmake.define.CUDAMOD_SANITIZE=thread",
+        "-Ccmake.build-type=RelWithDebInfo",
+        "-Cinstall.strip=false",
+        env={**BUILD, "CXX": "g++"},
+    )
+    where = session.posargs or [
+        "tests/test_threads.py",
+        "tests/test_shared_objects.py",
+        "tests/test_unloading.py",
+        "tests/test_gil.py",
+        "tests/test_callback.py",
+        "tests/test_sequence.py",
+    ]
+    running = {
+        "LD_PRELOAD": library("libtsan.so"),
+        "TSAN_OPTIONS": "halt_on_error=1 second_deadlock_stack=1 die_after_fork=0",
+    }
+    session.run("pytest", *where, env=running)

@@ -24,7 +24,8 @@ def nothing(times: int) -> None:
 
 def main() -> None:
     """Count every workload, after calls that let the interpreter specialise."""
-    for name, loop in [("empty loop", nothing), *Bench().loops()]:
+    bench = Bench()
+    for name, loop in [("empty loop", nothing), *bench.loops(), *bench.torch_loop()]:
         for _ in range(3):
             loop(TIMES)
         cut()

@@ -32,3 +32,34 @@ int current_work_stream(int32_t device_type, int32_t device_id, void** out) {
     *out = stream;
     return 0;
 }
+
+/* torch's own functions, for a stand-in of its tensors: the place is that of a slot which holds a
+   bytes object, whose bytes (address, kind and number of the device) begin behind a header of 32.
+ */
+struct innards {
+    void* data;
+    int32_t kind, index;
+};
+
+static struct innards* innards(char** place) {
+    return (struct innards*)(*place + 32);
+}
+
+int32_t aoti_torch_device_type_cuda(void) {
+    return 1;
+}
+
+int32_t aoti_torch_get_device_type(char** place, int32_t* kind) {
+    *kind = innards(place)->kind;
+    return 0;
+}
+
+int32_t aoti_torch_get_device_index(char** place, int32_t* index) {
+    *index = innards(place)->index;
+    return 0;
+}
+
+int32_t aoti_torch_get_data_ptr(char** place, void** out) {
+    *out = innards(place)->data;
+    return 0;
+}

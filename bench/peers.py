@@ -127,11 +127,80 @@ def torch(count: int) -> Peer:
     )
 
 
+def triton(count: int) -> Peer:
+    """Triton: a ``jit`` function with torch's tensors, and the kernel that it compiled."""
+    import importlib.util
+    import tempfile
+    from pathlib import Path
+
+    import torch as th
+    import triton as tr
+
+    # It reads the source of what it compiles.
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "empty.py")
+        parameters = ", ".join(f"p{i}" for i in range(count))
+        file.write_text(f"import triton\n\n@triton.jit\ndef empty({parameters}):\n    pass\n")
+        spec = importlib.util.spec_from_file_location("empty", file)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        tensor = th.zeros(16, device="cuda")
+        arguments = _scalars(tensor, 100, 1.5, count)
+        compiled = module.empty[(1,)](*arguments)
+    name = f"Triton {tr.__version__}"
+    loops = {f"{name}, jit function": loop_over(module.empty[(1,)], *arguments)}
+    if compiled is not None:
+        loops[f"{name}, compiled kernel"] = loop_over(compiled[(1, 1, 1)], *arguments)
+    return Peer(loops, arguments)
+
+
+def pycuda(count: int) -> Peer:
+    """PyCUDA: a function with its typed scalars, and prepared."""
+    import numpy as np
+    import pycuda
+    import pycuda.driver as cu
+
+    cu.init()
+    context = cu.Device(0).retain_primary_context()
+    context.push()
+    try:
+        stream = cu.Stream()
+        memory = cu.mem_alloc(64)
+        module = cu.module_from_buffer(empty_kernel(count) + b"\0")
+        function, prepared = (module.get_function("empty") for _ in range(2))
+        prepared.prepare("".join("PPif"[i % 4] for i in range(count)))
+        values = _scalars(memory, np.int32(100), np.float32(1.5), count)
+        plain = _scalars(int(memory), 100, 1.5, count)
+        one = (1, 1, 1)
+
+        def call(times: int) -> None:
+            context.push()
+            for _ in range(times):
+                function(*values, block=one, grid=one, stream=stream)
+            context.pop()
+
+        def prepared_call(times: int) -> None:
+            context.push()
+            for _ in range(times):
+                prepared.prepared_async_call(one, one, stream, *plain)
+            context.pop()
+
+        call(1)
+    finally:
+        context.pop()
+    name = f"PyCUDA {pycuda.VERSION_TEXT}"
+    return Peer({f"{name}, call": call, f"{name}, prepared": prepared_call}, (memory, module))
+
+
 PEERS: dict[str, Callable[[int], Peer]] = {
     "cuda.core": cuda_core,
     "cuda.bindings": cuda_bindings,
     "CuPy": cupy,
     "numba-cuda": numba_cuda,
     "torch": torch,
+    "Triton": triton,
+    "PyCUDA": pycuda,
 }
-NEED_A_CARD = {"CuPy", "numba-cuda", "torch"}
+NEED_A_CARD = {"CuPy", "numba-cuda", "torch", "Triton"}

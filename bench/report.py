@@ -1,15 +1,16 @@
 """Turns the results of ``pytest bench --benchmark-json=FILE`` into a Markdown page and plots.
 
-    python bench/report.py FILE [FOLDER]
+    python bench/report.py FILE... [--to FOLDER]
 
-Writes FOLDER/benchmarks.md, and beside it overhead.png (overhead by peer) and arguments.png (cost
-by number of arguments) where matplotlib is installed.
+Several files are parts of one run. Writes FOLDER/benchmarks.md, and beside it overhead.png
+(overhead by peer) and arguments.png (cost by number of arguments) where matplotlib is installed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -24,8 +25,9 @@ def head(results: Result) -> str:
     machine, commit = results["machine_info"], results["commit_info"]
     ours = machine["cudamod"]
     dirty = ", changed" if commit.get("dirty") else ""
+    driver = re.sub(r"/\S*/", "", ours["driver"])  # which file, not where
     return (
-        f"Driver: {ours['driver']}; device: {ours['device']}; "
+        f"Driver: {driver}; device: {ours['device']}; "
         f"{machine['python_implementation']} {machine['python_version']}; "
         f"cudamod {ours['version']}, commit {str(commit['id'])[:10]}{dirty}; "
         f"{results['datetime'][:10]}.\n"
@@ -73,7 +75,7 @@ def programs(benchmarks: list[Result]) -> list[str]:
     return lines
 
 
-def plot_overhead(benchmarks: list[Result], path: Path) -> None:
+def plot_overhead(benchmarks: list[Result], path: Path) -> bool:
     """Nanoseconds over the C loop with four arguments, by library."""
     from matplotlib import pyplot
 
@@ -86,7 +88,10 @@ def plot_overhead(benchmarks: list[Result], path: Path) -> None:
         for way, row in result["extra_info"]["ns per call"].items():
             if "over C" in row and (way != OURS or "mixed" in result["name"]):
                 over[way] = row["over C"]
-    ways = sorted(over, key=over.__getitem__)
+    # The axis has no place for what drift makes negative.
+    ways = sorted((way for way in over if over[way] > 0), key=over.__getitem__)
+    if not ways:
+        return False
     figure, axes = pyplot.subplots(figsize=(8, 0.4 * len(ways) + 1.2), layout="constrained")
     colours = ["tab:green" if way.startswith(OURS) else "tab:grey" for way in ways]
     bars = axes.barh(ways, [over[way] for way in ways], color=colours)
@@ -94,9 +99,10 @@ def plot_overhead(benchmarks: list[Result], path: Path) -> None:
     axes.set(xscale="log", xlabel="ns per launch over the C loop, 4 arguments (log)")
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
+    return True
 
 
-def plot_arguments(benchmarks: list[Result], path: Path) -> None:
+def plot_arguments(benchmarks: list[Result], path: Path) -> bool:
     """Nanoseconds over the C loop by number of arguments."""
     from matplotlib import pyplot
 
@@ -108,6 +114,8 @@ def plot_arguments(benchmarks: list[Result], path: Path) -> None:
         for way, row in result["extra_info"]["ns per call"].items():
             if "over C" in row and (way != OURS or mixed):
                 series[way][result["extra_info"]["arguments"]] = row["over C"]
+    if not any(value > 0 for points in series.values() for value in points.values()):
+        return False
     figure, axes = pyplot.subplots(figsize=(8, 5), layout="constrained")
     for way, points in sorted(series.items()):
         counts = sorted(points)
@@ -117,23 +125,25 @@ def plot_arguments(benchmarks: list[Result], path: Path) -> None:
     axes.legend(fontsize="small")
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
+    return True
 
 
 def main() -> int:
     """Write the page and the plots."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("results", type=Path)
-    parser.add_argument("folder", type=Path, nargs="?", default=Path("."))
+    parser.add_argument("results", type=Path, nargs="+")
+    parser.add_argument("--to", type=Path, default=Path("."), dest="folder")
     options = parser.parse_args()
-    results = json.loads(options.results.read_text())
-    benchmarks: list[Result] = results["benchmarks"]
+    # A part that was ended before its first benchmark leaves an empty file.
+    parts = [json.loads(text) for path in options.results if (text := path.read_text())]
+    benchmarks: list[Result] = [result for part in parts for result in part["benchmarks"]]
     options.folder.mkdir(parents=True, exist_ok=True)
-    page = ["# Benchmarks\n", head(results)]
+    page = ["# Benchmarks\n", *dict.fromkeys(head(part) for part in parts)]
     plots = {"overhead.png": plot_overhead, "arguments.png": plot_arguments}
     try:
         for name, plot in plots.items():
-            plot(benchmarks, options.folder / name)
-            page.append(f"![{plot.__doc__}]({name})\n")
+            if plot(benchmarks, options.folder / name):
+                page.append(f"![{plot.__doc__}]({name})\n")
     except ImportError as error:
         print(f"no plots: {error}", file=sys.stderr)
     for title, lines in {

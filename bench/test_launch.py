@@ -83,8 +83,12 @@ def test_peer(
         pytest.skip(f"{name} is not installed: {error}")
     launcher = bench.kernel(count).bind(bench.config, bench.stream)
     floor_arguments = bench.arguments(count)
-    # cuda.core takes only its own Buffers, and cuda.bindings addresses: ours stand for them.
-    stand_ins = {"cuda.core": bench.numpy_arguments(count), "cuda.bindings": floor_arguments}
+    # cuda.core takes only its own Buffers, the others addresses: ours stand for them.
+    stand_ins = {
+        "cuda.core": bench.numpy_arguments(count),
+        "cuda.bindings": floor_arguments,
+        "PyCUDA": bench.numpy_arguments(count),
+    }
     same = stand_ins.get(name, peer.arguments)
     interleaved(
         loop_over(launcher, *same),
@@ -144,16 +148,33 @@ def test_cold_caches(interleaved: Interleaved, bench: Bench) -> None:
     kernels = [ObjectCode.from_ptx(image).get_kernel("empty") for image in images]
     arguments = bench.arguments(4)
     launchers = [kernel.bind(bench.config, bench.stream) for kernel in kernels]
-    peers: dict[str, Loop] = {}
+    held = [kernel.bind(bench.config, bench.stream, gil="hold") for kernel in kernels]
+    peers = {
+        "cudamod, GIL held": _with_python_between([(launcher, *arguments) for launcher in held])
+    }
     with contextlib.suppress(ImportError):
-        peers = {"cuda.core": _with_python_between(_cuda_core_calls(images))}
+        peers["cuda.core"] = _with_python_between(_cuda_core_calls(images))
+
+    def floor(times: int) -> float:
+        spent = 0.0
+        for launcher in launchers:
+            _something_else()
+            spent += _core.time_driver_call(launcher, 1, *arguments)
+        return spent / len(launchers)
+
     interleaved(
         _with_python_between([(launcher, *arguments) for launcher in launchers]),
+        floor=floor,
         peers=peers,
         calls=1,
         rounds=20,
     )
     bench.device.set_current()
+
+
+def _something_else() -> None:
+    """About 20 us of Python."""
+    sum({str(i): i for i in range(60)}.values())
 
 
 def _with_python_between(calls: list[tuple[Any, ...]]) -> Loop:
@@ -163,7 +184,7 @@ def _with_python_between(calls: list[tuple[Any, ...]]) -> Loop:
     def loop(times: int) -> float:
         spent = 0
         for call, *values in calls:
-            sum({str(i): i for i in range(60)}.values())
+            _something_else()
             begin = clock()
             call(*values)
             spent += clock() - begin

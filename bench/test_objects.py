@@ -179,4 +179,9 @@ def test_kernels_in_a_library(interleaved: Interleaved, bench: Bench, count: int
     header, entry = empty_kernel(FOUR).split(b".visible", 1)
     entries = [b".visible" + entry.replace(b" empty(", b" empty%d(" % i) for i in range(count)]
     code = ObjectCode.from_ptx(header + b"".join(entries))
-    interleaved(loop_over(code.get_kernel, f"empty{count - 1}"), rounds=20, kernels=count)
+    name = f"empty{count - 1}"
+    kernel, text = ctypes.c_void_p(), ctypes.create_string_buffer(name.encode())
+    floor = call_floor(
+        "cuLibraryGetKernel", ctypes.addressof(kernel), code.handle, ctypes.addressof(text)
+    )
+    interleaved(loop_over(code.get_kernel, name), floor=floor, rounds=20, kernels=count)

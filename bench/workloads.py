@@ -23,25 +23,6 @@ ARGUMENT_COUNTS = (0, 4, 8, 16)
 
 GIL_MANNERS = ("release", "hold", "auto")
 
-NAMES = (
-    *(f"launcher, {n} args, {gil}" for n in ARGUMENT_COUNTS for gil in GIL_MANNERS),
-    "prepared, 4 args, release",
-    "prepared, 4 args, hold",
-    "launch(), 4 args",
-    "launcher, 4 args, NumPy scalars",
-    "launch(), 4 args, NumPy scalars",
-    "kernel[grid, block, stream], 4 args",
-    "launcher, 4 args, grid=",
-    "launcher, 4 args, stream=",
-    "launcher, 4 args, watched by a hook",
-    "launcher, 4 args of which 2 are tensors",
-    "launcher on CURRENT, 4 args of which 2 are tensors",
-    "kernel[grid, block], CURRENT, 4 args of which 2 are tensors",
-    "get_kernel again",
-    "attributes.num_regs again",
-    "occupancy, active blocks",
-)
-
 
 def empty_kernel(count: int, types: Sequence[str] = _TYPES) -> bytes:
     """PTX of the kernel ``empty``, which takes ``count`` parameters (types in turn) and returns."""
@@ -115,7 +96,7 @@ class Bench:
         return lambda times: _core.time_driver_call(launcher, times, *arguments)
 
     def loops(self) -> Iterator[tuple[str, Loop]]:
-        """Every workload by its name, in the order of ``NAMES``."""
+        """Every workload by its name."""
         for count in ARGUMENT_COUNTS:
             for gil in GIL_MANNERS:
                 launcher = self.kernels[count].bind(self.config, self.stream, gil=gil)
@@ -146,6 +127,7 @@ class Bench:
         )
         yield "launcher, 4 args, watched by a hook", _watched(loop_over(launcher, *plain_arguments))
         yield from self.tensor_loops(four)
+        yield "LaunchConfig(grid, block, shmem_size)", _configure
         yield "get_kernel again", loop_over(self.codes[4].get_kernel, "empty")
         yield "attributes.num_regs again", _read_registers(four)
         active = four.occupancy.max_active_blocks_per_multiprocessor
@@ -167,6 +149,20 @@ class Bench:
             loop_over(four, *arguments, how="call[2, 64]"),
         )
 
+    def torch_loop(self) -> Iterator[tuple[str, Loop]]:
+        """The same with torch's tensors: its stand-in, so only where torch itself never comes."""
+        tensor = exchange.torch_tensor(self.buffer.handle, self.other_stream.handle)
+        if tensor is None:
+            return
+        launcher = self.kernels[4].bind(self.config, self.stream)
+        arguments = (tensor, tensor, 100, 1.5)
+        yield "launcher, 4 args of which 2 are torch's tensors", loop_over(launcher, *arguments)
+        launcher = self.kernels[4].bind(self.config, cudamod.CURRENT)
+        yield (
+            "launcher on CURRENT, 4 args of which 2 are torch's tensors",
+            loop_over(launcher, *arguments),
+        )
+
 
 def _watched(loop: Loop) -> Loop:
     """The loop under a hook that does nothing."""
@@ -176,6 +172,11 @@ def _watched(loop: Loop) -> Loop:
             loop(times)
 
     return watched
+
+
+def _configure(times: int) -> None:
+    for _ in range(times):
+        cudamod.LaunchConfig(grid=(64, 1, 1), block=(256, 1, 1), shmem_size=1024)
 
 
 def _read_registers(kernel: cudamod.Kernel) -> Loop:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,9 @@ from cudamod._compiler_library import NVJITLINK
 from cudamod.errors import CompileError
 
 __all__ = ["Input", "Linked", "link", "version"]
+
+
+_ERROR = re.compile(r"^error\b", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +79,11 @@ def link(inputs: Sequence[Input], flags: Sequence[str], target: str, name: str) 
             )
         subject = f"link {name!r}"
         call("nvJitLinkComplete", nvjitlink.complete, handle)
+        log = _log(nvjitlink, handle, "error")
+        if _ERROR.search(log):  # it calls that a success
+            raise CompileError.of(
+                0, "the linked code is broken", "nvJitLinkComplete", subject, log, options
+            )
         title = target.capitalize()
         size = call(
             f"nvJitLinkGetLinked{title}Size",
@@ -88,9 +97,7 @@ def link(inputs: Sequence[Input], flags: Sequence[str], target: str, name: str) 
             handle,
             made,
         )
-        return Linked(
-            bytes(made), _log(nvjitlink, handle, "info"), _log(nvjitlink, handle, "error")
-        )
+        return Linked(bytes(made), _log(nvjitlink, handle, "info"), log)
     finally:
         if handle:
             nvjitlink.destroy(handle)

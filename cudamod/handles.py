@@ -97,6 +97,7 @@ def leaks() -> list[LiveHandle]:
     Whoever calls this has let go of everything: what is listed is still referred to by somebody.
     """
     gc.collect()
+    _core.free_deferred()
     return [handle for handle in live() if handle.lifetime == "owned"]
 
 

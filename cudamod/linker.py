@@ -11,7 +11,7 @@ from cudamod import _core, _nvjitlink
 from cudamod._compile_option import with_values
 from cudamod._compiler_library import NVJITLINK, file_identity
 from cudamod._nvjitlink import Input, Linked
-from cudamod.errors import CompilerNotFoundError, DriverNotFoundError
+from cudamod.errors import CompileError, CompilerNotFoundError, DriverNotFoundError
 from cudamod.linker_options import LinkerOptions
 from cudamod.object_code import ObjectCode
 
@@ -88,9 +88,10 @@ class Linker:
         """Link to a ``"cubin"``, or LTO-IR to ``"ptx"``. As often as you like.
 
         Raises:
-            CompileError: the linker refuses an input or an option; it has the log.
+            CompileError: the linker refuses an input or an option, and has the log; or two inputs
+                define the same name.
             CUDAFileError: an input's file can't be read (an OSError, too).
-            ValueError: another target, or an input that is not whole.
+            ValueError: another target; an input that is damaged, or whose code is not relocatable.
             RuntimeError: the linker is closed.
         """
         codes = self._inputs  # before the check: another thread may close
@@ -139,6 +140,8 @@ def link_inputs(
             raise ValueError(f"{item.code_type} {item.name!r} is damaged: {damage}")
     if options.arch is None:
         options = dataclasses.replace(options, arch=current_architecture())
+    assert options.arch is not None
+    _refuse_what_is_dropped(inputs, options.arch, str(options.name))
     if backend == "nvJitLink":
         flags = linker_flags(options, target, any(item.code_type == "ltoir" for item in inputs))
         return _nvjitlink.link(inputs, flags, target, str(options.name))
@@ -147,6 +150,24 @@ def link_inputs(
     from cudamod import _culink
 
     return _culink.link(inputs, options)
+
+
+def _refuse_what_is_dropped(inputs: Sequence[Input], arch: str, name: str) -> None:
+    """Raise for what the linkers drop in silence, or break at."""
+    sm = int("".join(character for character in arch if character.isdigit()))
+    first: dict[str, str] = {}
+    for item in inputs:
+        names, whole = _core.definitions_of(item.code_type, item.code, sm)
+        if whole:
+            raise ValueError(
+                f"nothing of {item.code_type} {item.name!r} can be linked: its code for sm_{sm} is "
+                "not relocatable; compile it with relocatable_device_code=True (nvcc: -rdc=true)"
+            )
+        for symbol in names:
+            if symbol in first:
+                twice = f"{symbol!r} is defined by input {first[symbol]!r} and by {item.name!r}"
+                raise CompileError.of(0, twice, "link", f"link {name!r}", "", ())
+            first[symbol] = item.name
 
 
 def linker_flags(options: LinkerOptions, target: str, has_ltoir: bool) -> list[str]:

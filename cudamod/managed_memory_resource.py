@@ -54,6 +54,11 @@ class ManagedMemoryResource(_core.MemoryPool):
         return _core.new_pool(cls, "managed", location, number, False, 0)
 
     @property
+    def uuid(self) -> None:
+        """None: managed memory is not shared with other processes."""
+        return None
+
+    @property
     def preferred_location(self) -> tuple[str, int | None] | None:
         """The type and number of the preferred location; None for no preference."""
         location, number = _core.pool_location(self)

@@ -153,8 +153,9 @@ def register(resource: Resource, uuid: uuid_module.UUID) -> Resource:
 def find(cls: type[Resource], uuid: uuid_module.UUID) -> Resource:
     """The resource with that uuid. Raises RuntimeError when this process has none."""
     known = _known.get(uuid)
-    if known is None:
-        raise RuntimeError(f"Memory resource {uuid} was not found")
+    if known is None or known.is_closed:
+        closed = "" if known is None else " (it has been closed)"
+        raise RuntimeError(f"Memory resource {uuid} was not found{closed}")
     if not isinstance(known, cls):
         raise TypeError(f"memory resource {uuid} is a {type(known).__name__}")
     return known

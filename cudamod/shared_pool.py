@@ -53,8 +53,12 @@ class SharedPool(_core.MemoryPool):
         from cudamod import memory_ipc
 
         file = handle.handle if isinstance(handle, memory_ipc.IPCAllocationHandle) else handle
-        if isinstance(file, int):
-            os.fstat(file)  # an OSError that says what is wrong, where the driver does not
+        if not isinstance(file, int) or isinstance(file, bool):
+            raise TypeError(
+                "from_allocation_handle: alloc_handle must be an IPCAllocationHandle or an int, "
+                f"not {type(file).__name__}"
+            )
+        os.fstat(file)  # an OSError that says what is wrong, where the driver does not
         resource = _core.imported_pool(cls, kind, location, number, file)
         if isinstance(handle, memory_ipc.IPCAllocationHandle):
             resource._alloc_handle = handle.duplicate()

@@ -88,14 +88,15 @@ def skip_unless_loadable(ptx: bytes) -> None:
 
 def check_saxpy(kernel: Kernel, stream: Stream, n: int = 100) -> None:
     """Launch it and compare."""
-    from cudamod import LaunchConfig, launch
+    from cudamod import LaunchConfig
 
     x, y = array("f", range(n)), array("f", [1.0] * n)
     x_buffer, y_buffer = (stream.device.allocate(4 * n, stream=stream) for _ in range(2))
     x_buffer.copy_from(x, stream=stream)
     y_buffer.copy_from(y, stream=stream)
+    # With a signature: what a driver has linked tells the sizes of parameters alone.
     config = LaunchConfig(grid=(n + 31) // 32, block=32)
-    launch(stream, config, kernel, n, 3.0, x_buffer, y_buffer)
+    kernel.bind(config, stream, signature="i32, f32, ptr, ptr")(n, 3.0, x_buffer, y_buffer)
     y_buffer.copy_to(y, stream=stream)
     stream.sync()
     assert list(y) == [3.0 * i + 1.0 for i in range(n)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -29,6 +30,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=sorted(CHOICES),
         default="emulated",
         help="run on the emulated driver (default) or on the installed one",
+    )
+    parser.addoption(
+        "--long",
+        action="store_true",
+        help="run for a minute what shows by its length that something never happens",
+    )
+    parser.addoption(
+        "--part",
+        metavar="I/N",
+        help="run the I-th of N parts of the test files, for machines that are lent for minutes",
     )
     parser.addoption(
         "--cuda-headers",
@@ -100,7 +111,21 @@ def run_python(run_python_both: Callable[..., tuple[str, str]]) -> Callable[...,
     return lambda code, **environment: run_python_both(code, **environment)[0]
 
 
+def keep_part(config: pytest.Config, items: list[pytest.Item], part: str) -> None:
+    """Deselect the tests of other parts; a file stays whole, since its tests share fixtures."""
+    match = re.fullmatch(r"(\d+)/(\d+)", part)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise pytest.UsageError(f"--part must be I/N with 1 <= I <= N, not {part!r}")
+    index, count = int(match[1]) - 1, int(match[2])
+    files = sorted({item.path for item in items})
+    chosen = set(files[index::count])
+    config.hook.pytest_deselected(items=[item for item in items if item.path not in chosen])
+    items[:] = [item for item in items if item.path in chosen]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if part := config.getoption("--part"):
+        keep_part(config, items, part)
     if config.getoption("--driver") == "emulated":
         return
     skip = pytest.mark.skip(reason="only the emulated driver survives or tells this")

@@ -40,6 +40,39 @@ def empty(*names: str, parameters: Sequence[str] = (), header: str = HEADER) -> 
     ).encode()
 
 
+def _copy(index: int, size: int, offset: int, *, struct: bool) -> str:
+    """Instructions that store a parameter at ``offset`` from ``%out``."""
+    word, register = ("u64", "%word") if struct and offset % 8 == 0 else ("u8", "%byte")
+    step = 8 if word == "u64" else 1
+    if size > 512:  # a loop, since assembling ten thousand lines takes a minute
+        whole = size // step * step
+        return f"""
+.reg .b64 %from{index}, %to{index}, %end{index};
+.reg .pred %more{index};
+mov.b64 %from{index}, p{index};
+add.u64 %to{index}, %out, {offset};
+add.u64 %end{index}, %to{index}, {whole};
+copy{index}:
+ld.param.{word} {register}, [%from{index}];
+st.global.{word} [%to{index}], {register};
+add.u64 %from{index}, %from{index}, {step};
+add.u64 %to{index}, %to{index}, {step};
+setp.lo.u64 %more{index}, %to{index}, %end{index};
+@%more{index} bra copy{index};
+""" + "".join(
+            f"ld.param.u8 %byte, [p{index}+{at}];\nst.global.u8 [%out+{offset + at}], %byte;\n"
+            for at in range(whole, size)
+        )
+    words = size // 8 if word == "u64" else 0
+    parts = [("u64", "%word", 8 * at) for at in range(words)]
+    parts += [("u8", "%byte", at) for at in range(8 * words, size)]
+    return "".join(
+        f"ld.param.{kind} {name}, [p{index}+{at}];\n"
+        f"st.global.{kind} [%out+{offset + at}], {name};\n"
+        for kind, name, at in parts
+    )
+
+
 def storing(parameters: Sequence[str], name: str = "store") -> bytes:
     """A kernel that copies its parameters, but for the first, to where the first points to."""
     text = [HEADER, f".visible .entry {name}(.param .u64 out"]
@@ -48,15 +81,7 @@ def storing(parameters: Sequence[str], name: str = "store") -> bytes:
     offset = 0
     for i, parameter in enumerate(parameters):
         size = size_of(parameter)
-        words = size // 8 if parameter.startswith("bytes[") and offset % 8 == 0 else 0
-        for at in range(0, 8 * words, 8):
-            text.append(
-                f"ld.param.u64 %word, [p{i}+{at}];\nst.global.u64 [%out+{offset + at}], %word;\n"
-            )
-        for at in range(8 * words, size):
-            text.append(
-                f"ld.param.u8 %byte, [p{i}+{at}];\nst.global.u8 [%out+{offset + at}], %byte;\n"
-            )
+        text.append(_copy(i, size, offset, struct=parameter.startswith("bytes[")))
         offset += size
     return "".join([*text, "ret;\n}\n"]).encode()
 

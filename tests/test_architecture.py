@@ -35,7 +35,10 @@ GENERATED = {
 }
 PACKAGES_AT_TOP = {"cudamod/pytest_plugin.py": {"pytest"}}  # the modules that somebody else loads
 CALLS_UNDER_A_LOCK = {"cpp/launch/kernel.cpp"}  # says why
-OTHER_LOADERS = {"cpp/formats/zstd.cpp"}  # the system's libzstd
+OTHER_LOADERS = {
+    "cpp/formats/zstd.cpp",  # the system's libzstd
+    "cpp/python/torch_tensor.cpp",  # what torch has loaded
+}
 FOLDERS = ("cpp", "cudamod", "cffi_build")
 
 
@@ -151,7 +154,7 @@ def boxes_that_are_not_tracked(sources: Sources) -> list[str]:
                 found.append(f"{path}: {name} does not end in its entry")
         found += [
             f"{path} makes a {name} past make_box"
-            for name in re.findall(r"make_shared<(?:const )?(\w+Box)>", text)
+            for name in re.findall(r"(?:make_shared<(?:const )?|new )(\w+Box)\b", text)
         ]
     return found
 

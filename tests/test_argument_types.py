@@ -34,16 +34,29 @@ def test_another_type_at_the_same_address(stored: Stored, stream: Stream) -> Non
     """Types come and go, alike in everything but their conversion."""
     launcher = stored.kernel("u32").bind(ONE, stream)
     out = stream.device.allocate(4, stream=stream)
-    for round in range(300):
-        names = {"__index__": lambda self: 7} if round % 2 else {"__float__": lambda self: 7.0}
-        argument: Any = type("Sometimes", (), names)()
-        if round % 2:
-            launcher(out, argument)
-        else:
-            with pytest.raises(TypeError, match="Sometimes"):
+    seen: set[int] = set()
+    again = 0
+    gc.collect()
+    gc.disable()
+    try:
+        for round in range(300):
+            names = {"__index__": lambda self: 7} if round % 2 else {"__float__": lambda self: 7.0}
+            kind = type("Sometimes", (), names)
+            argument: Any = kind()
+            again += id(kind) in seen
+            seen.add(id(kind))
+            if round % 2:
                 launcher(out, argument)
-        del argument
-        gc.collect()
+            else:
+                with pytest.raises(TypeError, match="Sometimes"):
+                    launcher(out, argument)
+            gone = weakref.ref(kind)
+            del argument, kind
+            gc.collect(0)  # what is new: all objects would take a hundred times as long
+            assert gone() is None
+    finally:
+        gc.enable()
+    assert again > 100
 
 
 def test_a_type_may_change(stored: Stored, stream: Stream) -> None:

@@ -28,7 +28,9 @@ def test_dlpack_exchange(stored: Stored, buffer: Buffer) -> None:
             value = exchangeable(buffer.handle, offset=offset)
             arrived = stored.one(parameter, value, signature=signature)
             assert arrived == little(buffer.handle + offset)
-        assert stored.one(parameter, exchangeable(0), signature=signature) == bytes(8)
+        empty = exchangeable(0)
+        empty.shape = (0,)
+        assert stored.one(parameter, empty, signature=signature) == bytes(8)
 
 
 def test_dlpack_exchange_refuses(stored: Stored, buffer: Buffer) -> None:
@@ -39,6 +41,13 @@ def test_dlpack_exchange_refuses(stored: Stored, buffer: Buffer) -> None:
         stored.one("u64", exchangeable(buffer.handle, device=(2, 5)))
     with pytest.raises(TypeError, match="'store', argument 2: Tensor object lies in host memory"):
         stored.one("u64", exchangeable(0, device=(1, 0)))
+    for shape in ((), (4,), (2, 3)):
+        fake = exchangeable(0)
+        fake.shape = shape
+        with pytest.raises(
+            TypeError, match="argument 2: Tensor object has elements, but no memory"
+        ):
+            stored.one("u64", fake)
 
 
 def test_an_older_exchange_api_is_found_behind_a_newer_one(stored: Stored, buffer: Buffer) -> None:

@@ -194,8 +194,16 @@ def test_torch_tensors(stored: Stored) -> None:
 
 def test_cupy_arrays(stored: Stored) -> None:
     cupy = pytest.importorskip("cupy")
+    # An array needs no card when the memory is somebody else's.
+    buffer = stored.stream.device.allocate(64, stream=stored.stream)
+    memory = cupy.cuda.UnownedMemory(buffer.handle, 64, buffer, stored.stream.device.device_id)
+    array = cupy.ndarray(8, dtype="f4", memptr=cupy.cuda.MemoryPointer(memory, 16))
+    assert stored.one("u64", array) == little(buffer.handle + 16)
+    if not cupy.cuda.is_available():
+        pytest.skip("cupy sees no device")
     array = cupy.zeros(4)
     assert stored.one("u64", array) == little(array.data.ptr)
+    assert stored.one("u64", array[1:]) == little(array.data.ptr + array.itemsize)
 
 
 def test_memory_of_another_device(run_python: Any) -> None:

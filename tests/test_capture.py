@@ -7,8 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from ptx import empty
 
-from cudamod import Device, Stream, driver
+from cudamod import (
+    Device,
+    DeviceMemoryResource,
+    LegacyPinnedMemoryResource,
+    ObjectCode,
+    Stream,
+    driver,
+    handles,
+)
 
 MODES = ["GLOBAL", "THREAD_LOCAL", "RELAXED"]
 
@@ -38,6 +47,21 @@ MAKERS: dict[str, Callable[[Device, Stream], Any]] = {
         options={"nonblocking": False}
     ),
     "an event": lambda device, stream: stream.record(),
+    "its pinned memory": lambda device, stream: LegacyPinnedMemoryResource().allocate(
+        64, stream=stream
+    ),
+    "another stream's pinned memory": lambda device, stream: LegacyPinnedMemoryResource().allocate(
+        64, stream=device.create_stream()
+    ),
+    "the default stream's pinned memory": lambda device, stream: (
+        LegacyPinnedMemoryResource().allocate(64, stream=device.default_stream)
+    ),
+    "memory of a new pool": lambda device, stream: DeviceMemoryResource(device, {}).allocate(
+        64, stream=stream
+    ),
+    "a pool": lambda device, stream: DeviceMemoryResource(device, {}),
+    "a shared event": lambda device, stream: stream.record(options={"ipc_enabled": True}),
+    "a library": lambda device, stream: ObjectCode.from_ptx(empty("k")).load(),
     "a capsule": lambda device, stream: device.allocate(64, stream=stream).__dlpack__(),
 }
 
@@ -45,9 +69,11 @@ MAKERS: dict[str, Callable[[Device, Stream], Any]] = {
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("how", ["close", "drop"])
 @pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("blocking", [False, True], ids=["", "blocking"])
 def test_a_capture_survives_the_end_of(
-    device: Device, stream: Stream, kind: str, how: str, mode: str
+    device: Device, kind: str, how: str, mode: str, blocking: bool
 ) -> None:
+    stream = device.create_stream(options={"nonblocking": not blocking})
     thing = MAKERS[kind](device, stream)
     stream.sync()
     begin(stream, mode)
@@ -57,6 +83,34 @@ def test_a_capture_survives_the_end_of(
     gc.collect()
     assert end(stream) == 0
     device.sync()
+
+
+@pytest.mark.parametrize("blocking", [False, True], ids=["", "blocking"])
+@pytest.mark.parametrize("how", ["end_capture", "allocate", "reclaim", "deallocate"])
+def test_memory_is_freed_after_the_capture(device: Device, how: str, blocking: bool) -> None:
+    stream = device.create_stream(options={"nonblocking": not blocking})
+    pool = DeviceMemoryResource(device, {})
+    attributes = pool.attributes
+    buffer = pool.allocate(64, stream=stream)
+    address = int(driver.cuMemAllocFromPoolAsync(64, pool.handle, stream.handle))
+    if how != "deallocate":
+        pool.deallocate(address, 64, stream=stream)
+    stream.sync()
+    begin(stream, "GLOBAL")
+    if how == "deallocate":
+        pool.deallocate(address, 64, stream=stream)
+    buffer.close()
+    assert attributes.used_mem_current >= 64
+    if how == "end_capture":
+        stream.end_capture()
+    else:
+        assert end(stream) == 0
+        if how == "allocate":
+            device.allocate(64, stream=stream)
+        else:
+            handles.reclaim()
+    stream.sync()
+    assert attributes.used_mem_current == 0
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -66,3 +66,13 @@ def test_the_examples_of_the_page_on_compiling_run(run_python: Callable[..., str
     examples = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert len(examples) > 3
     run_python("\n".join(examples))
+
+
+def test_the_tests_that_the_documentation_names_exist() -> None:
+    named = []
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for file, name in re.findall(r"`(test_\w+\.py)::(\w+)`", page.read_text()):
+            named.append(name)
+            text = (ROOT / "tests" / file).read_text()
+            assert f"def {name}(" in text, f"{page.name} names {file}::{name}"
+    assert len(named) > 20

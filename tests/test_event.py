@@ -218,8 +218,10 @@ def test_options_are_values() -> None:
     assert EventOptions(True) != EventOptions()
     assert EventOptions() != StreamOptions()
     assert hash(EventOptions(True)) == hash(EventOptions(True))
-    assert repr(EventOptions()) == "EventOptions(timing_enabled=False, blocking_sync=False)"
+    assert repr(EventOptions()) == (
+        "EventOptions(timing_enabled=False, blocking_sync=False, ipc_enabled=False)"
+    )
     with pytest.raises(AttributeError, match="EventOptions is immutable"):
         EventOptions().timing_enabled = True
     with pytest.raises(TypeError):
-        EventOptions(ipc_enabled=True)  # type: ignore[call-arg]
+        EventOptions(ipc=True)  # type: ignore[call-arg]

@@ -162,6 +162,7 @@ CANNOT_TRAVEL: Makers = {
     "Stream": Device.create_stream,
     "default stream": lambda device: device.default_stream,
     "Event": Device.create_event,
+    "Event for other processes": lambda device: device.create_event({"ipc_enabled": True}),
     "Buffer": lambda device: device.allocate(8),
     "Context": lambda device: device.context,
     "DeviceProperties": lambda device: device.properties,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import gc
 import pickle
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ptx import ONE, Stored, empty
+from ptx import HEADER, ONE, Stored, empty
 
+import cudamod
 from cudamod import (
     CUDAError,
     Device,
@@ -299,6 +302,57 @@ def test_load_makes_it_resident(code: ObjectCode, device: Device, stream: Stream
     for where in (-1, 1000):
         with pytest.raises(ValueError):
             kernel.load(where)
+
+
+SPIN = (
+    HEADER
+    + """.visible .entry spin(.param .u64 p)
+{
+.reg .b64 %a; .reg .b32 %v; .reg .pred %p;
+ld.param.u64 %a, [p];
+again:
+ld.volatile.global.u32 %v, [%a];
+setp.eq.u32 %p, %v, 0;
+@%p bra again;
+ret;
+}
+"""
+)
+
+
+def test_a_resident_kernel_begins_beside_one_that_does_not_end(
+    device: Device, stream: Stream
+) -> None:
+    spin = ObjectCode.from_ptx(SPIN.encode()).get_kernel("spin")
+    ahead = ObjectCode.from_ptx(empty("k")).get_kernel("k")
+    ahead.load()
+    flag = cudamod.LegacyPinnedMemoryResource().allocate(4, stream=stream)
+    flag.fill(0, stream=stream)
+    stream.sync()
+    launch(stream, ONE, spin, flag)
+    other = device.create_stream()
+    try:
+        ahead.bind(ONE, other)()
+        other.sync()
+        assert not stream.record().is_done
+    finally:
+        ctypes.c_uint32.from_address(flag.handle).value = 1
+    stream.sync()
+
+
+@pytest.mark.emulated  # a card takes any number for a kernel's
+def test_a_function_is_no_kernel(code: ObjectCode, stream: Stream) -> None:
+    kernel = code.get_kernel("k")
+    kernel.load()
+    function = driver.cuKernelGetFunction(driver.ffi.cast("CUkernel", kernel.handle))
+    wrong = Kernel.from_handle(int(driver.ffi.cast("uintptr_t", function)))
+    # Where the driver takes either, the answer is right.
+    both = [k.occupancy.max_active_blocks_per_multiprocessor(32, 0) for k in (wrong, kernel)]
+    assert both[0] == both[1] > 0
+    uses: list[Callable[[], Any]] = [lambda: wrong.attributes.num_regs, wrong.load]
+    for use in uses:
+        with pytest.raises(CUDAError, match="INVALID_HANDLE"):
+            use()
 
 
 def test_a_kernel_is_not_called_without_a_configuration(code: ObjectCode) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import threading
 from typing import Any
 
 import pytest
@@ -63,6 +64,21 @@ def test_a_grid_that_is_no_multiple(stream: Stream, required: Kernel, grid: Any)
         said = str(caught.value)
         blocks = ", ".join(map(str, made.grid))
         assert f"compiled for clusters of (4, 1, 1), of which the grid of ({blocks}) blocks" in said
+
+
+def test_a_cluster_launch_runs_in_its_stream(
+    device: Device, stream: Stream, cluster_kernel: Kernel
+) -> None:
+    gate = threading.Event()
+    stream.add_callback(lambda: gate.wait(60))
+    try:
+        launch(stream, LaunchConfig(grid=2, cluster=2, block=1), cluster_kernel)
+        event = stream.record()
+        device.default_stream.sync()
+        assert not event.is_done
+    finally:
+        gate.set()
+    event.sync()
 
 
 def test_another_cluster_than_the_compiled_one(stream: Stream, required: Kernel) -> None:

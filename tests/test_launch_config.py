@@ -258,6 +258,17 @@ VARIANTS = [
 ]
 
 
+def test_names_that_are_not_interned() -> None:
+    """The usual call compares names by identity; these are equal, but others."""
+    given: dict[str, Any] = {"grid": (1, 2, 3), "block": 4, "shmem_size": 5, "priority": -1}
+    other = {"".join(list(name)): value for name, value in given.items()}
+    assert not any(a is b for a, b in zip(given, other, strict=True))
+    assert LaunchConfig(**other) == LaunchConfig(**given)
+    for name in ("grid", "".join(list("grid")), "shmem_size"):
+        with pytest.raises(TypeError, match=rf"given by name \('{name}'\) and position"):
+            LaunchConfig(1, None, 1, 1, **{name: 1})
+
+
 def test_equality_and_hash_use_all_fields() -> None:
     assert len(set(VARIANTS)) == len(VARIANTS)
     assert len({hash(v) for v in VARIANTS}) > len(VARIANTS) * 0.9

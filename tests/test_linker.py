@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +33,10 @@ from cudamod import (
     Stream,
 )
 
-CUBIN = Path(__file__).parent / "data" / "h200" / "dyn_shared.sm90.cubin"
+DATA = Path(__file__).parent / "data"
+CUBIN = DATA / "h200" / "dyn_shared.sm90.cubin"
 ELF = b"\x7fELF"
+KINDS = ["ptx", "cubin", "ltoir"]
 NOTHING = ObjectCode.from_ptx(PTX.encode(), name="nothing")
 
 
@@ -216,7 +220,7 @@ class TestTheDriverRefuses:
     @pytest.mark.emulated
     def test_other_code_than_ptx(self) -> None:
         with pytest.raises(CompileError, match="links PTX alone"):
-            Linker(NOTHING, ObjectCode.from_cubin(CUBIN)).link("cubin")
+            Linker(NOTHING, ObjectCode.from_object(DATA / "objects" / "part.o")).link("cubin")
 
     @pytest.mark.emulated
     def test_and_keeps_nothing(self) -> None:
@@ -247,6 +251,136 @@ def test_wrong_arguments() -> None:
 def test_numba_debug_is_not_dropped_silently() -> None:
     with pytest.warns(UserWarning, match="numba_debug has no effect"):
         Linker(NOTHING, options={"arch": ARCH, "numba_debug": True})
+
+
+def compiled(source: str, target: str, name: str, *names: str) -> ObjectCode:
+    options: dict[str, Any] = {"arch": ARCH, "name": name}
+    if target != "ltoir":
+        options["relocatable_device_code"] = True
+    return Program(source, "c++", options).compile(target, names)
+
+
+K = 'extern "C" __global__ void k(int* p) { *p = 1; }'
+F = "__device__ int f(int x) { return x; }"
+V = "__device__ int v = 3;"
+C = "__constant__ int c[4];"
+
+
+@needs_nvrtc
+@needs_nvjitlink
+@pytest.mark.parametrize("kinds", list(itertools.combinations_with_replacement(KINDS, 2)), ids=str)
+def test_what_is_defined_twice_is_named(kinds: tuple[str, str]) -> None:
+    for first, second, symbol in (
+        (K, K, "k"),
+        (K, K.replace("1", "2") + F, "k"),
+        (F + K, F, "_Z1fi"),
+        (V, V + K, "v"),
+        (C + K, C, "c"),
+    ):
+        parts = compiled(first, kinds[0], "a"), compiled(second, kinds[1], "b")
+        with pytest.raises(CompileError, match=rf"'{symbol}'") as caught:
+            Linker(*parts, options={"arch": ARCH}).link("cubin")
+        if "ltoir" not in kinds:
+            assert f"'{symbol}' is defined by input 'a' and by 'b'" in str(caught.value)
+
+
+TEMPLATE = "template <class T> __device__ __noinline__ T h(T x) { return x + 1; } "
+
+
+@needs_nvrtc
+@needs_nvjitlink
+@pytest.mark.parametrize("kinds", list(itertools.combinations_with_replacement(KINDS, 2)), ids=str)
+def test_what_many_may_define_is_linked(kinds: tuple[str, str]) -> None:
+    body = "__global__ void NAME(int* p) { *p = h(*p) + own(*p); }"
+    own = "static __device__ __noinline__ int own(int x) { return x * 3; }"
+    sources = [
+        f'{TEMPLATE}{own}extern "C" {body.replace("NAME", name)}'
+        "template <class T> __global__ void t(T* x) { *x += 1; }"
+        for name in ("a", "b")
+    ]
+    parts = [
+        compiled(source, kind, name, "t<int>")
+        for source, kind, name in zip(sources, kinds, "ab", strict=True)
+    ]
+    linked = Linker(*parts, options={"arch": ARCH}).link("cubin")
+    assert {"a", "b"} <= {name for info in linked.images() for name in info.kernels or ()}
+
+
+@needs_nvjitlink
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ObjectCode.from_cubin(CUBIN, name="it"),
+        lambda: ObjectCode.from_fatbin(DATA / "fatbins" / "saxpy.zstd.fatbin", name="it"),
+        lambda: ObjectCode.from_object(DATA / "objects" / "single.o", name="it"),
+        lambda: ObjectCode.from_library(an_archive("single.o"), name="it"),
+    ],
+    ids=["cubin", "fatbin", "object", "library"],
+)
+def test_code_that_is_not_relocatable_is_not_dropped(make: Callable[[], ObjectCode]) -> None:
+    code = make()
+    with pytest.raises(ValueError, match=f"nothing of {code.code_type} 'it' can be linked") as said:
+        Linker(code, NOTHING, options={"arch": ARCH}).link("cubin")
+    assert "not relocatable" in str(said.value)
+
+
+def an_archive(*members: str) -> bytes:
+    """An archive of objects of ``data``."""
+    made = b"!<arch>\n"
+    for member in members:
+        content = (DATA / "objects" / member).read_bytes()
+        made += f"{member + '/':16}{0:<12}{0:<6}{0:<6}{644:<8}{len(content):<10}`\n".encode()
+        made += content + b"\n" * (len(content) % 2)
+    return made
+
+
+@needs_nvjitlink
+def test_archives_and_objects_are_linked() -> None:
+    archive = DATA / "objects" / "parts.a"
+    for codes in (
+        [ObjectCode.from_library(archive)],
+        [ObjectCode.from_library(archive), ObjectCode.from_object(an_object_of_the_host())],
+    ):
+        linked = Linker(*codes, options={"arch": ARCH}).link("cubin")
+        assert [info.kernels for info in linked.images()] == [("part",)]
+    with pytest.raises(CompileError, match=r"'part' is defined by input 'it' and by 'input 1'"):
+        Linker(
+            ObjectCode.from_object(DATA / "objects" / "part.o", name="it"),
+            ObjectCode.from_library(archive),
+            options={"arch": ARCH},
+        ).link("cubin")
+
+
+def an_object_of_the_host() -> bytes:
+    archive = (DATA / "objects" / "parts.a").read_bytes()
+    at = archive.index(b"host_only.o/")
+    return archive[at + 60 : at + 60 + int(archive[at + 48 : at + 58])]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (".visible .entry k(.param .u64 p) .maxntid 1, 1, 1 { ret; }", ["k"]),
+        (".visible .func (.param .b32 r) f (.param .b32 x) { ret; }", ["f"]),
+        (".visible .func (.param .b32 r) f (.param .b32 x);", []),
+        (".extern .func (.param .b32 r) f (.param .b32 x);", []),
+        (".weak .entry w() { ret; } .entry own() { ret; }", []),
+        (".visible .global .align 4 .u32 v = 3; .visible .const .b8 c[4] = {1, 2};", ["v", "c"]),
+        (".visible .global .attribute(.managed) .align 8 .b8 m[8];", ["m"]),
+        (".visible .global .v2 .f32 q; // .visible .global .u32 n;", ["q"]),
+        (".entry a() { .reg .b32 %x; { ret; } } .visible .entry b() { ret; }", ["b"]),
+        (".visible", []),
+        (".visible .entry", []),
+        (".visible .entry k(", []),
+        (".visible .entry k() {{{", ["k"]),
+        ("} } .visible .entry k() {}", []),
+    ],
+)
+def test_definitions_of_ptx(text: str, names: list[str]) -> None:
+    from cudamod import _core
+
+    header = ".version 8.0\n.target sm_90\n.address_size 64\n"
+    assert _core.definitions_of("ptx", (header + text).encode(), 90) == (names, False)
 
 
 @needs_nvjitlink

@@ -412,11 +412,21 @@ def test_resources_are_known_by_uuid(shared: Resource, device: Device) -> None:
     mapped = DeviceMemoryResource.from_allocation_handle(0, shared.allocation_handle)
     assert (mapped.is_mapped, mapped.uuid, mapped.handle != shared.handle) == (True, key, True)
     assert mapped.register(key) is shared
+    shared.close()
+    with pytest.raises(RuntimeError, match=rf"{key} was not found \(it has been closed\)"):
+        DeviceMemoryResource.from_registry(key)
 
 
 @pytest.mark.parametrize(
     ("handle", "error"),
-    [(-1, OSError), (9999, OSError), ("5", TypeError), (None, TypeError), (1.0, TypeError)],
+    [
+        (-1, OSError),
+        (9999, OSError),
+        ("5", TypeError),
+        (None, TypeError),
+        (1.0, TypeError),
+        (True, TypeError),
+    ],
 )
 def test_a_bad_handle_is_named(device: Device, handle: Any, error: type[Exception]) -> None:
     with pytest.raises(error):

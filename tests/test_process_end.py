@@ -9,13 +9,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from ptx import empty
 
 RunPython = Callable[..., str]
 
-EVERYTHING = """
+EVERYTHING = (
+    f"""
+IMAGE = {empty("k", parameters=["u32"])!r}
+"""
+    + """
 import sys
 import cudamod
-from cudamod import Buffer, Device, EventOptions, Stream, StreamOptions, driver
+from cudamod import Buffer, Device, EventOptions, Stream, StreamOptions, driver, handles
 device = Device(0)
 device.set_current()
 stream = device.create_stream()
@@ -36,11 +41,43 @@ class Mine(cudamod.MemoryResource):
     def deallocate(self, ptr, size, *, stream): self.freed = ptr
 foreign_pool = Mine()
 lent = Buffer.from_handle(buffer.handle, 16, mr=foreign_pool, stream=stream)
+code = cudamod.ObjectCode.from_ptx(IMAGE)
+kernel = code.get_kernel("k")
+views = kernel.attributes, kernel.attributes[0], kernel.occupancy
+config = cudamod.LaunchConfig(grid=1, block=1)
+launcher, automatic = kernel.bind(config, stream), kernel.bind(config, stream, gil="auto")
+launcher(1)
+for number in range(70): automatic(number)
+prepared = launcher.prepare(2)
+sequence = cudamod.LaunchSequence([prepared, launcher.prepare(3)])
+sequence()
+stream.begin_capture()
+launcher(4)
+graph = stream.end_capture()
+graph.instantiate()
+graph.launch(stream)
+stream.add_callback(lambda held=buffer: None)
+try:
+    mapping = cudamod.TensorMap.tiled(buffer, 16, shape=64, data_type="float32")
+except cudamod.CUDAError:
+    mapping = None  # compute capability 9.0
+others = []
+for make in (cudamod.PinnedMemoryResource, cudamod.ManagedMemoryResource):
+    try:
+        others.append((make({}), make({}).allocate(64, stream=stream)))
+    except cudamod.CUDAError:
+        pass
+compiling = cudamod.CompileCache("cache"), cudamod.Program("", "c++")
+retired = cudamod.ObjectCode.from_ptx(IMAGE).get_kernel("k")
+del retired
+stream.sync()
 cycle = [stream, event, buffer, view, context, pool, pooled, mapped, imported, pinned, lent]
+cycle += [code, kernel, views, launcher, automatic, prepared, sequence, graph, others]
 foreign_pool.cycle = cycle
 cycle.append(cycle)
 sys.modules["cudamod.kept"] = everything = dict(globals())
 """
+)
 
 ENDS: dict[str, tuple[str, int]] = {
     "the end": ("", 0),
@@ -167,6 +204,9 @@ CHILDREN = {
     "closes everything": "event.close(), view.close(), buffer.close(stream), stream.close(), "
     "pooled.close(), imported.close(), pool.close(), mapped.close(), handle.close(), "
     "lent.close()",
+    "drops code and graphs": "del cycle, code, kernel, views, launcher, automatic, prepared; "
+    "del sequence, graph, mapping, others, compiling; gc.collect()",
+    "closes code and graphs": "graph.close(); handles.reclaim()",
     "closes in a block": "exec('with buffer: pass')",
 }
 
@@ -174,17 +214,18 @@ CHILDREN = {
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.parametrize("child", CHILDREN)
 def test_a_forked_child_leaves_the_parents_objects_alone(run_python: RunPython, child: str) -> None:
-    assert run_python(FORK.format(child=CHILDREN[child])) == "parent\n"
+    assert run_python(FORK.replace("{child}", CHILDREN[child])) == "parent\n"
 
 
 @pytest.mark.emulated
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.parametrize("child", CHILDREN)
 def test_a_forked_child_makes_no_driver_call(run_python: RunPython, child: str) -> None:
-    code = FORK.format(
-        child="from cudamod import emulator; emulator.start_recording(); "
+    code = FORK.replace(
+        "{child}",
+        "from cudamod import emulator; emulator.start_recording(); "
         + CHILDREN[child].replace("pass", "0", 1)
-        + "; gc.collect(); assert emulator.journal() == [], emulator.journal()"
+        + "; gc.collect(); assert emulator.journal() == [], emulator.journal()",
     )
     assert run_python(code) == "parent\n"
 
@@ -208,4 +249,4 @@ def test_using_the_driver_in_a_forked_child_is_an_error(run_python: RunPython, u
         assert error.name == "CUDA_ERROR_NOT_INITIALIZED", error
         os._exit(0)
     os._exit(1)"""
-    assert run_python(FORK.format(child=child.strip())) == "parent\n"
+    assert run_python(FORK.replace("{child}", child.strip())) == "parent\n"

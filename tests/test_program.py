@@ -166,7 +166,7 @@ except Exception as error:
 
 @needs_nvrtc
 def test_the_interpreter_runs_while_it_compiles() -> None:
-    many = "".join(f"__global__ void k{i}(float* x) {{ x[{i}] = sinf(x[0]); }}" for i in range(300))
+    many = "".join(f"__global__ void k{i}(float* x) {{ x[{i}] = sinf(x[0]); }}" for i in range(60))
     ticks: list[float] = []
     done = threading.Event()
 
@@ -178,7 +178,7 @@ def test_the_interpreter_runs_while_it_compiles() -> None:
     thread = threading.Thread(target=tick)
     thread.start()
     begin = time.monotonic()
-    Program(many, "c++", {"arch": ARCH}).compile("cubin", cache=False)
+    Program(many, "c++", {"arch": ARCH}).compile("ptx", cache=False)
     end = time.monotonic()
     done.set()
     thread.join()

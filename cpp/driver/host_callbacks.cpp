@@ -14,6 +14,8 @@ std::atomic<int> pending_host_callbacks{0};
 
 namespace {
 
+thread_local int depth = 0;
+
 // The driver's own entry points.
 std::atomic<decltype(&cuLaunchHostFunc)> launch_host_func{nullptr};
 std::atomic<decltype(&cuStreamAddCallback)> stream_add_callback{nullptr};
@@ -32,6 +34,7 @@ void done() noexcept {
 
 void CUDA_CB call_host_function(void* counted) {
     std::unique_ptr<Counted<CUhostFn>> own(static_cast<Counted<CUhostFn>*>(counted));
+    const InHostCallback inside;
     own->function(own->data);
     done();
 }
@@ -39,14 +42,16 @@ void CUDA_CB call_host_function(void* counted) {
 void CUDA_CB call_stream_callback(CUstream stream, CUresult status, void* counted) {
     std::unique_ptr<Counted<CUstreamCallback>> own(
         static_cast<Counted<CUstreamCallback>*>(counted));
+    const InHostCallback inside;
     own->function(stream, status, own->data);
     done();
 }
 
-bool captures(CUstream stream) noexcept {
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return table.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
-           status != CU_STREAM_CAPTURE_STATUS_NONE;
+CUresult ask_whether_it_captures(CUstream stream, bool& captures) noexcept {
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUresult status = table.cuStreamIsCapturing(stream, &capture);
+    captures = capture != CU_STREAM_CAPTURE_STATUS_NONE;
+    return status;
 }
 
 /// Gives the driver a counted function in place of the caller's; a captured one runs many times and
@@ -54,14 +59,17 @@ bool captures(CUstream stream) noexcept {
 template <class Function, class Enqueue>
 CUresult enqueue(CUstream stream, Function function, void* data, Function trampoline,
                  Enqueue&& call_driver) noexcept {
+    bool captured = false;
+    CUresult status = ask_whether_it_captures(stream, captured);
+    if (status != CUDA_SUCCESS) return status;
     pending_host_callbacks.fetch_add(1, std::memory_order_relaxed);
-    if (!function || captures(stream)) {
-        CUresult status = call_driver(function, data);
+    if (!function || captured) {
+        status = call_driver(function, data);
         if (status != CUDA_SUCCESS) done();
         return status;
     }
     auto* counted = new (std::nothrow) Counted<Function>{function, data};
-    CUresult status = counted ? call_driver(trampoline, counted) : CUDA_ERROR_OUT_OF_MEMORY;
+    status = counted ? call_driver(trampoline, counted) : CUDA_ERROR_OUT_OF_MEMORY;
     if (status != CUDA_SUCCESS) {
         delete counted;
         done();
@@ -117,6 +125,18 @@ void* counting(std::atomic<Pointer>& real, void* entry,
 }
 
 } // namespace
+
+InHostCallback::InHostCallback() noexcept {
+    ++depth;
+}
+
+InHostCallback::~InHostCallback() {
+    --depth;
+}
+
+bool in_host_callback() noexcept {
+    return depth > 0;
+}
 
 void* counting_host_callbacks(std::string_view function, void* entry) noexcept {
     if (function == "cuLaunchHostFunc")

@@ -14,6 +14,7 @@
 #include "driver/functions.h"
 #include "driver/log.h"
 #include "driver/search.h"
+#include "driver/status.h"
 #include "driver/table.h"
 
 namespace cudamod::driver {
@@ -100,7 +101,10 @@ int version() {
 }
 
 bool has(std::size_t slot) {
-    return find_entry(open(), slot) != nullptr;
+    CUresult status = CUDA_SUCCESS;
+    if (find_entry(open(), slot, status)) return true;
+    check(status, "cuGetProcAddress", functions()[slot].name);
+    return false;
 }
 
 bool has(std::string_view name) {
@@ -108,7 +112,8 @@ bool has(std::string_view name) {
     return slot && has(*slot);
 }
 
-void* find_entry(const Opened& driver, std::size_t slot) noexcept {
+void* find_entry(const Opened& driver, std::size_t slot, CUresult& status) noexcept {
+    status = CUDA_SUCCESS;
     const Function& function = functions()[slot];
     const auto get_entry =
         reinterpret_cast<decltype(&cuGetProcAddress)>(dlsym(driver.handle, kGetEntryName));
@@ -120,9 +125,12 @@ void* find_entry(const Opened& driver, std::size_t slot) noexcept {
         if (version == 0 || version > driver.version) continue;
         void* entry = nullptr;
         CUdriverProcAddressQueryResult found{};
-        if (get_entry(function.looked_up_as, &entry, version, CU_GET_PROC_ADDRESS_LEGACY_STREAM,
-                      &found) != CUDA_SUCCESS ||
-            found != CU_GET_PROC_ADDRESS_SUCCESS || entry == nullptr)
+        const CUresult answer = get_entry(function.looked_up_as, &entry, version,
+                                          CU_GET_PROC_ADDRESS_LEGACY_STREAM, &found);
+        if (answer != CUDA_SUCCESS && answer != CUDA_ERROR_NOT_FOUND &&
+            answer != CUDA_ERROR_INVALID_VALUE)
+            status = answer;
+        if (answer != CUDA_SUCCESS || found != CU_GET_PROC_ADDRESS_SUCCESS || entry == nullptr)
             continue;
         if (entry == linked) return entry;
         if (newest == nullptr) newest = entry;

@@ -17,6 +17,8 @@
 #include <string_view>
 #include <vector>
 
+#include <cuda.h>
+
 namespace cudamod::driver {
 
 inline constexpr int kOldestVersion = 12000;
@@ -78,14 +80,16 @@ bool opened_here() noexcept;
 int version();
 
 /// Whether the driver has the function of that slot, with the header's signature. Opens the driver.
+/// Throws DriverError where the driver can't be asked.
 bool has(std::size_t slot);
 
 /// The same for the function that CUDA's documentation calls `name`; false for one that is not in
 /// the list.
 bool has(std::string_view name);
 
-/// The entry point of a slot in the open driver, or null.
-void* find_entry(const Opened& driver, std::size_t slot) noexcept;
+/// The entry point of a slot in the open driver, or null: the driver lacks it, or could not be
+/// asked, which `status` tells then.
+void* find_entry(const Opened& driver, std::size_t slot, CUresult& status) noexcept;
 
 /// "13.0" for 13000.
 std::string version_text(int version);

@@ -51,7 +51,8 @@ int reported_status(std::string_view text) {
 } // namespace
 
 void register_log_callback(const Opened& driver) noexcept {
-    void* const entry = find_entry(driver, *find_function("cuLogsRegisterCallback"));
+    CUresult status = CUDA_SUCCESS;
+    void* const entry = find_entry(driver, *find_function("cuLogsRegisterCallback"), status);
     if (entry == nullptr) return;
     CUlogsCallbackHandle never_unregistered = nullptr;
     // A driver that declines gives shorter errors, which is no error itself.

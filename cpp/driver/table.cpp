@@ -19,8 +19,10 @@ CUresult resolve(std::size_t slot, void** place, void** entry) noexcept {
         note_unopened(std::current_exception());
         return CUDA_ERROR_NOT_INITIALIZED;
     }
-    *entry = find_entry(*driver, slot);
+    CUresult status = CUDA_SUCCESS;
+    *entry = find_entry(*driver, slot, status);
     if (*entry == nullptr) {
+        if (status != CUDA_SUCCESS) return status;
         const Function& function = functions()[slot];
         note_missing({function.name, function.needed(), driver->version});
         return CUDA_ERROR_NOT_FOUND;

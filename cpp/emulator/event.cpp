@@ -4,7 +4,9 @@
 #include "emulator/capture.h"
 #include "emulator/context.h"
 #include "emulator/objects.h"
+#include "emulator/recording.h"
 #include "emulator/scheduler.h"
+#include "emulator/shared_event.h"
 #include "emulator/stream.h"
 #include "emulator/stream_order.h"
 
@@ -15,9 +17,15 @@ void Mark::set_origin(const std::shared_ptr<Stream>& stream, std::uint64_t numbe
     number_ = number;
 }
 
+void Mark::share(const std::shared_ptr<SharedEvent>& event, std::uint64_t recording) {
+    shared_ = event;
+    recording_ = recording;
+}
+
 void Mark::set() {
     time_ = std::chrono::steady_clock::now();
     reached_.store(true, std::memory_order_release);
+    if (shared_) shared_->reach(recording_);
 }
 
 void reach_in(const std::shared_ptr<Stream>& stream, const std::shared_ptr<Mark>& mark) {
@@ -53,8 +61,7 @@ void record(CUevent event_handle, CUstream stream_handle, bool external = false)
         fail(CUDA_ERROR_INVALID_HANDLE, "The event and the stream belong to different contexts");
     }
     if (capture_record(*stream, event, external)) return;
-    const auto mark = event->mark = std::make_shared<Mark>();
-    reach_in(stream, mark);
+    reach_in(stream, begin_recording(*event));
     lock.unlock();
     stream->make_room();
 }
@@ -81,6 +88,11 @@ CUDAMOD_API cuEventCreate(CUevent* handle, unsigned int flags) {
             auto event = std::make_shared<Event>();
             event->context = current_context();
             event->flags = flags;
+            if (flags & CU_EVENT_INTERPROCESS) {
+                event->shared = SharedEvent::create();
+                if (!event->shared)
+                    fail(CUDA_ERROR_OUT_OF_MEMORY, "There is no file for a shared event");
+            }
             *handle = event->handle = objects().events.insert(event);
         },
         handle, flags);
@@ -119,7 +131,7 @@ CUDAMOD_API cuEventQuery(CUevent handle) {
         [&] {
             const auto event = find_event(handle);
             require_not_captured(*event);
-            if (event->mark && !event->mark->reached()) {
+            if (!latest_recording(*event).reached()) {
                 scheduler().nudge();
                 return CUDA_ERROR_NOT_READY;
             }
@@ -137,9 +149,10 @@ CUDAMOD_API cuEventSynchronize(CUevent handle) {
             std::unique_lock lock(driver_mutex());
             const auto event = find_event(handle);
             require_not_captured(*event);
-            if (const auto mark = event->mark) {
+            const Recording recording = latest_recording(*event);
+            if (!recording.reached()) {
                 lock.unlock();
-                scheduler().wait(*mark);
+                wait_for(recording);
                 lock.lock();
             }
             require_healthy(*event->context);
@@ -188,9 +201,9 @@ CUDAMOD_API cuStreamWaitEvent(CUstream stream_handle, CUevent event_handle, unsi
             const auto stream = find_stream(stream_handle);
             const auto event = find_event(event_handle);
             if (capture_wait(stream, event, flags & CU_EVENT_WAIT_EXTERNAL)) return;
-            const auto mark = event->mark;
+            const Recording recording = latest_recording(*event);
             lock.unlock();
-            stream->await(mark);
+            await_in(stream, recording);
         },
         stream_handle, event_handle, flags);
 }
@@ -207,7 +220,7 @@ CUDAMOD_API cuCtxRecordEvent(CUcontext context_handle, CUevent event_handle) {
             require_not_capturing(*context);
             event->captured.reset();
             Work work;
-            work.mark = event->mark = std::make_shared<Mark>();
+            work.mark = begin_recording(*event);
             work.after = scheduler().pending(*context);
             work.known = stream_order().all_of(*context);
             make_hidden_stream(context)->push(std::move(work));
@@ -224,10 +237,10 @@ CUDAMOD_API cuCtxWaitEvent(CUcontext context_handle, CUevent event_handle) {
             const auto event = find_event(event_handle);
             require_not_capturing(*context);
             require_not_captured(*event);
-            const auto mark = event->mark;
+            const Recording recording = latest_recording(*event);
             lock.unlock();
             for (const auto& stream : streams_of(context))
-                stream->await(mark);
+                await_in(stream, recording);
         },
         context_handle, event_handle);
 }

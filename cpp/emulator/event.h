@@ -12,6 +12,7 @@ namespace cudamod::emulator {
 struct Clock;
 struct Context;
 struct EventCapture;
+class SharedEvent;
 struct Stream;
 
 /// One recording of an event: reached when the stream came to it.
@@ -21,6 +22,10 @@ class Mark {
 
     /// When it was reached.
     std::chrono::steady_clock::time_point time() const { return time_; }
+
+    /// Other processes see it reached as this recording of an event that they share.
+    void share(const std::shared_ptr<SharedEvent>& event, std::uint64_t recording);
+    std::uint64_t recording() const { return recording_; }
 
     std::shared_ptr<const Clock> clock; ///< what is known then, while streams are checked
 
@@ -32,6 +37,9 @@ class Mark {
     std::weak_ptr<Stream> stream_; ///< where it is reached, as the work of this number
     std::uint64_t number_ = 0;
 
+    std::shared_ptr<SharedEvent> shared_; ///< null: no other process's
+    std::uint64_t recording_ = 0;
+
     std::atomic<bool> reached_{false};
     std::chrono::steady_clock::time_point time_;
 };
@@ -42,6 +50,8 @@ struct Event {
     unsigned flags = 0;
     std::shared_ptr<Mark> mark;             ///< of the latest recording; null before the first
     std::shared_ptr<EventCapture> captured; ///< when the latest recording was in a capture
+    std::shared_ptr<SharedEvent> shared;    ///< with CU_EVENT_INTERPROCESS
+    bool imported = false;
 
     bool timing() const { return !(flags & CU_EVENT_DISABLE_TIMING); }
 };

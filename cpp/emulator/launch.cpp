@@ -13,6 +13,7 @@
 #include "emulator/null_launch.h"
 #include "emulator/objects.h"
 #include "emulator/recorder.h"
+#include "emulator/recording.h"
 #include "emulator/settings.h"
 #include "emulator/stream.h"
 #include "emulator/workers.h"
@@ -156,7 +157,7 @@ void execute(const ValidLaunch& launch) {
 
 std::shared_ptr<Mark> mark_event(CUevent handle) {
     if (!handle) return nullptr;
-    return find_event(handle)->mark = std::make_shared<Mark>();
+    return begin_recording(*find_event(handle));
 }
 
 } // namespace

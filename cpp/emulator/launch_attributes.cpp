@@ -55,6 +55,7 @@ std::array<std::uint32_t, 3> dimensions(const Dimensions& value, int id) {
 CUevent recordable(CUevent handle, int flags, int id) {
     const auto event = find_event(handle);
     require(!event->timing(), id, "the event must have been made without timing");
+    require(!event->shared, id, "the event must not be one for other processes");
     require(!(flags & CU_EVENT_RECORD_EXTERNAL), id, "the event can't be recorded as external");
     return handle;
 }

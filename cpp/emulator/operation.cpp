@@ -9,6 +9,7 @@
 #include "emulator/memory.h"
 #include "emulator/null_launch.h"
 #include "emulator/recorder.h"
+#include "emulator/recording.h"
 #include "emulator/settings.h"
 #include "emulator/stream.h"
 #include "emulator/stream_check.h"
@@ -161,14 +162,14 @@ struct Submission {
 
     void operator()(const WaitOperation& operation) const {
         std::unique_lock lock(driver_mutex());
-        const auto mark = operation.event->mark;
+        const Recording recording = latest_recording(*operation.event);
         lock.unlock();
-        stream->await(mark);
+        await_in(stream, recording);
     }
 
     void operator()(const RecordOperation& operation) const {
         std::lock_guard lock(driver_mutex());
-        reach_in(stream, operation.event->mark = std::make_shared<Mark>());
+        reach_in(stream, begin_recording(*operation.event));
     }
 
     void operator()(const AllocateOperation& operation) const {

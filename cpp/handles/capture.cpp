@@ -1,5 +1,6 @@
 #include "handles/capture.h"
 
+#include "driver/host_callbacks.h"
 #include "driver/status.h"
 #include "driver/table.h"
 #include "handles/library.h"
@@ -30,15 +31,34 @@ Retained& retained() {
 // reference.
 constexpr std::size_t kRememberedCaptures = 64;
 
-bool first_in(cuuint64_t capture, CUlibrary library) {
+bool is_retained(cuuint64_t capture, CUlibrary library) {
+    Retained& r = retained();
+    std::lock_guard lock(r.mutex);
+    auto it = r.by_capture.find(capture);
+    return it != r.by_capture.end() && it->second.contains(library);
+}
+
+void note_retained(cuuint64_t capture, CUlibrary library) {
     Retained& r = retained();
     std::lock_guard lock(r.mutex);
     if (r.by_capture.size() >= kRememberedCaptures && !r.by_capture.contains(capture))
         r.by_capture.clear();
-    return r.by_capture[capture].insert(library).second;
+    r.by_capture[capture].insert(library);
 }
 
-/// Dropping the handle only retires the library, without a call of the driver.
+/// What a user object holds: the caller's data, unless the caller kept it after all.
+struct Kept {
+    void* data;
+    CUhostFn release;
+};
+
+void CUDA_CB release_kept(void* data) {
+    const driver::InHostCallback here;
+    std::unique_ptr<Kept> kept(static_cast<Kept*>(data));
+    if (kept->data) kept->release(kept->data);
+}
+
+/// The driver refuses every call here: the library's box ends at the next public call.
 void CUDA_CB release(void* handle) {
     delete static_cast<LibraryHandle*>(handle);
 }
@@ -65,23 +85,26 @@ std::optional<CaptureInProgress> capture_of(CUstream stream) {
 
 void retain(CUgraph graph, void* data, CUhostFn release_data) {
     CUuserObject object = nullptr;
-    driver::check(driver::table.cuUserObjectCreate(&object, data, release_data, 1,
+    auto owned = std::make_unique<Kept>(Kept{data, release_data});
+    driver::check(driver::table.cuUserObjectCreate(&object, owned.get(), release_kept, 1,
                                                    CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
                   "cuUserObjectCreate");
+    Kept* kept = owned.release();
     CUresult moved =
         driver::table.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
     if (moved == CUDA_SUCCESS) return;
-    // The object stays with its one reference: giving it back would release `data`, which is still
-    // the caller's.
+    kept->data = nullptr;
+    driver::table.cuUserObjectRelease(object, 1);
     driver::raise(moved, "cuGraphRetainUserObject", "the graph that is being captured");
 }
 
 void retain_in_capture(CUstream stream, const LibraryHandle& library) {
     auto capture = capture_of(stream);
-    if (!capture || !first_in(capture->id, *library)) return;
+    if (!capture || is_retained(capture->id, *library)) return;
     auto owned = std::make_unique<LibraryHandle>(library);
     retain(capture->graph, owned.get(), release);
     owned.release();
+    note_retained(capture->id, *library);
 }
 
 } // namespace cudamod::handles

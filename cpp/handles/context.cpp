@@ -3,6 +3,7 @@
 #include "driver/log.h"
 #include "driver/status.h"
 #include "driver/table.h"
+#include "handles/report.h"
 
 #include <array>
 #include <atomic>
@@ -73,6 +74,13 @@ int device_of(CUcontext context) {
     return device;
 }
 
+void pop_context() noexcept {
+    CUcontext popped;
+    CUresult status = driver::table.cuCtxPopCurrent(&popped);
+    if (status != CUDA_SUCCESS && status != CUDA_ERROR_DEINITIALIZED)
+        report(status, "cuCtxPopCurrent", {});
+}
+
 ContextScope::ContextScope(CUcontext context) {
     if (current_context() == context) return;
     driver::check(driver::table.cuCtxPushCurrent(context), "cuCtxPushCurrent");
@@ -80,8 +88,7 @@ ContextScope::ContextScope(CUcontext context) {
 }
 
 ContextScope::~ContextScope() {
-    CUcontext popped;
-    if (pushed_) driver::table.cuCtxPopCurrent(&popped);
+    if (pushed_) pop_context();
 }
 
 } // namespace cudamod::handles

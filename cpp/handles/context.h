@@ -23,6 +23,10 @@ int current_device();
 /// The device that a context lives on.
 int device_of(CUcontext context);
 
+/// Takes the context that a push made current off the thread again. A failure is reported, since
+/// whoever leaves has nobody to tell.
+void pop_context() noexcept;
+
 /// Makes a context current for a scope; the caller's is as it was afterwards. No driver call but
 /// one query when it is current already.
 class ContextScope {

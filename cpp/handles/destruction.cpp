@@ -1,10 +1,13 @@
 #include "handles/destruction.h"
 
+#include "driver/host_callbacks.h"
 #include "driver/library.h"
 #include "driver/table.h"
 
 #include <atomic>
 #include <cstdio>
+#include <mutex>
+#include <vector>
 
 namespace cudamod::handles {
 
@@ -12,6 +15,20 @@ namespace {
 
 std::atomic<bool> stopped{false};
 InterpreterLock interpreter_lock;
+
+struct PostponedBoxes {
+    struct Entry {
+        void* box;
+        void (*end)(void*);
+    };
+    std::mutex mutex;
+    std::vector<Entry> entries;
+};
+
+PostponedBoxes& postponed_boxes() {
+    static auto* instance = new PostponedBoxes; // boxes die after static destruction, too
+    return *instance;
+}
 
 } // namespace
 
@@ -41,6 +58,29 @@ InterpreterUnlocked::InterpreterUnlocked() noexcept {
 
 InterpreterUnlocked::~InterpreterUnlocked() {
     if (state_) interpreter_lock.acquire(state_);
+}
+
+void end_box(void* box, void (*end)(void*)) noexcept {
+    if (!driver::in_host_callback()) return end(box);
+    try {
+        std::lock_guard lock(postponed_boxes().mutex);
+        postponed_boxes().entries.push_back({box, end});
+        attention.fetch_or(kReportsPending, std::memory_order_relaxed);
+    } catch (...) {
+        // Out of memory: the object is left to the end of the process.
+    }
+}
+
+bool end_postponed_boxes() noexcept {
+    if (driver::in_host_callback()) return false;
+    std::vector<PostponedBoxes::Entry> taken;
+    {
+        std::lock_guard lock(postponed_boxes().mutex);
+        taken.swap(postponed_boxes().entries);
+    }
+    for (const PostponedBoxes::Entry& entry : taken)
+        entry.end(entry.box);
+    return true;
 }
 
 std::string describe(const char* noun, unsigned long long raw) {

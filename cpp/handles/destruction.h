@@ -49,28 +49,45 @@ class InterpreterUnlocked {
     void* state_ = nullptr;
 };
 
+/// Ends a box whose last handle is gone: at once, or, where the driver refuses every call (inside
+/// of a host function), at the next public call.
+void end_box(void* box, void (*end)(void*)) noexcept;
+
+/// Ends the boxes that waited for that; false where the driver still refuses.
+bool end_postponed_boxes() noexcept;
+
 std::string describe(const char* noun, unsigned long long raw);
 
-/// The one path on which driver objects are destroyed. `blocks`: the driver may wait in this call.
+/// How a destruction ended, and in which call where that is not the destroying one.
+struct Ended {
+    CUresult status;
+    const char* call = nullptr;
+
+    Ended(CUresult status_, const char* call_ = nullptr) : status(status_), call(call_) {}
+};
+
+/// The one path on which driver objects are destroyed. `call_driver` answers a status or
+/// Ended. `blocks`: the driver may wait in this call.
 template <class Destroy>
 void destroy(const char* call, const char* noun, unsigned long long raw, bool blocks,
              Destroy&& call_driver) noexcept {
     if (!driver_is_ours()) return;
-    CUresult status;
+    Ended ended = CUDA_SUCCESS;
     {
         RelaxedCapture relaxed;
         if (blocks) {
             InterpreterUnlocked unlocked;
-            status = call_driver();
+            ended = call_driver();
         } else {
-            status = call_driver();
+            ended = call_driver();
         }
     }
-    if (status != CUDA_SUCCESS && status != CUDA_ERROR_DEINITIALIZED) {
+    if (ended.status != CUDA_SUCCESS && ended.status != CUDA_ERROR_DEINITIALIZED) {
+        if (ended.call) call = ended.call;
         try {
-            report(status, call, describe(noun, raw));
+            report(ended.status, call, describe(noun, raw));
         } catch (...) {
-            report(status, call, {});
+            report(ended.status, call, {});
         }
     }
 }

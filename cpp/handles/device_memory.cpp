@@ -21,38 +21,39 @@ namespace {
 
 /// Calls the driver in a context; a context that can't be entered answers why.
 template <class Call>
-CUresult in_context(CUcontext context, Call&& call) {
-    CUcontext popped;
+Ended in_context(CUcontext context, Call&& call) {
     CUresult pushed = driver::table.cuCtxPushCurrent(context);
-    if (pushed != CUDA_SUCCESS) return pushed;
-    CUresult status = call();
-    driver::table.cuCtxPopCurrent(&popped);
-    return status;
+    if (pushed != CUDA_SUCCESS) return {pushed, "cuCtxPushCurrent"};
+    Ended ended = call();
+    pop_context();
+    return ended;
 }
 
-CUresult free_pooled(CUdeviceptr raw, const StreamHandle& free_on, const MemoryPoolHandle& pool) {
-    const StreamBox& stream = box_of<StreamBox>(free_on);
-    return in_context(stream.context, [&] {
-        CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
-        if (stream.raw != CU_STREAM_LEGACY) driver::table.cuStreamIsCapturing(stream.raw, &capture);
-        // A free that was captured would become a node of somebody's graph; the legacy stream never
-        // captures.
-        CUstream order = capture == CU_STREAM_CAPTURE_STATUS_NONE ? stream.raw : CU_STREAM_LEGACY;
-        CUresult status = driver::table.cuMemFreeAsync(raw, order);
+Ended free_now(const DeferredFree& free) {
+    if (free.manner == FreeManner::InOrder) {
+        const CUresult status = driver::table.cuMemFreeAsync(free.raw, *free.stream);
         if (status != CUDA_SUCCESS) return status;
-        if (!pool) return driver::table.cuStreamSynchronize(order);
-        const MemoryPoolBox& from = box_of<MemoryPoolBox>(pool);
-        if (from.owned) from.frees.note(free_on, order);
+        if (!free.pool)
+            return {driver::table.cuStreamSynchronize(*free.stream), "cuStreamSynchronize"};
+        const MemoryPoolBox& from = box_of<MemoryPoolBox>(free.pool);
+        if (from.owned) from.frees.note(free.stream);
         return status;
-    });
+    }
+    const CUresult status =
+        free.stream ? driver::table.cuStreamSynchronize(*free.stream) : CUDA_SUCCESS;
+    const CUresult freed = free.manner == FreeManner::OnHost
+                               ? driver::table.cuMemFreeHost(reinterpret_cast<void*>(free.raw))
+                               : driver::table.cuMemFree(free.raw);
+    if (freed != CUDA_SUCCESS) return freed;
+    return {status, "cuStreamSynchronize"};
 }
 
-CUresult free_plain(CUdeviceptr raw, const StreamHandle& stream, CUcontext context, bool on_host) {
-    return in_context(context, [&] {
-        CUresult status = stream ? driver::table.cuStreamSynchronize(*stream) : CUDA_SUCCESS;
-        CUresult freed = on_host ? driver::table.cuMemFreeHost(reinterpret_cast<void*>(raw))
-                                 : driver::table.cuMemFree(raw);
-        return freed != CUDA_SUCCESS ? freed : status;
+/// Frees it, or defers that: a free that was captured would become a node of somebody's graph, and
+/// to wait for a stream that captures ends the capture.
+Ended free_or_defer(const DeferredFree& free) {
+    return in_context(free.context, [&]() -> Ended {
+        if (!free.stream || !is_captured(free.stream)) return free_now(free);
+        return defer_free(free) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     });
 }
 
@@ -98,22 +99,30 @@ DeviceMemoryHandle known_import(const Imports::Key& key) {
 
 } // namespace
 
+void free_memory(const DeferredFree& free) noexcept {
+    const auto now_or_later = [&] { return free_or_defer(free); };
+    switch (free.manner) {
+    case FreeManner::InOrder:
+        return destroy("cuMemFreeAsync", DeviceMemoryBox::kKind, free.raw, false, now_or_later);
+    case FreeManner::AtOnce:
+        return destroy("cuMemFree", DeviceMemoryBox::kKind, free.raw, true, now_or_later);
+    case FreeManner::OnHost:
+        return destroy("cuMemFreeHost", DeviceMemoryBox::kKind, free.raw, true, now_or_later);
+    }
+}
+
 DeviceMemoryBox::~DeviceMemoryBox() {
     registry<DeviceMemoryBox>().erase_expired(raw);
     if (pool)
-        destroy("cuMemFreeAsync", kKind, raw, false,
-                [&] { return free_pooled(raw, free_on, pool); });
-    else if (on_host)
-        destroy("cuMemFreeHost", kKind, raw, true,
-                [&] { return free_plain(raw, free_on, context, true); });
+        free_memory({raw, FreeManner::InOrder, box_of<StreamBox>(free_on).context, free_on, pool});
     else
-        destroy("cuMemFree", kKind, raw, true,
-                [&] { return free_plain(raw, free_on, context, false); });
+        free_memory({raw, on_host ? FreeManner::OnHost : FreeManner::AtOnce, context, free_on, {}});
 }
 
 DeviceMemoryHandle allocate(const MemoryPoolHandle& pool, const StreamHandle& stream,
                             std::size_t size) {
     const StreamBox& order = box_of<StreamBox>(stream);
+    free_deferred();
     ContextScope scope(order.context);
     CUdeviceptr raw = 0;
     attempt_twice("cuMemAllocFromPoolAsync", size, where(pool), [&] {
@@ -146,21 +155,25 @@ DeviceMemoryHandle adopt(const MemoryPoolHandle& pool, const StreamHandle& strea
 }
 
 void free_in_order(const MemoryPoolHandle& pool, const StreamHandle& stream, CUdeviceptr raw) {
-    CUresult status;
+    Ended ended = CUDA_SUCCESS;
     {
         InterpreterUnlocked unlocked;
-        status = free_pooled(raw, stream, pool);
+        ended = free_or_defer(
+            {raw, FreeManner::InOrder, box_of<StreamBox>(stream).context, stream, pool});
     }
-    driver::check(status, "cuMemFreeAsync", [&] { return describe(DeviceMemoryBox::kKind, raw); });
+    driver::check(ended.status, ended.call ? ended.call : "cuMemFreeAsync",
+                  [&] { return describe(DeviceMemoryBox::kKind, raw); });
 }
 
 void free_at_once(CUcontext context, const StreamHandle& stream, CUdeviceptr raw, bool on_host) {
-    CUresult status;
+    Ended ended = CUDA_SUCCESS;
     {
         InterpreterUnlocked unlocked;
-        status = free_plain(raw, stream, context, on_host);
+        ended = free_or_defer(
+            {raw, on_host ? FreeManner::OnHost : FreeManner::AtOnce, context, stream, {}});
     }
-    driver::check(status, on_host ? "cuMemFreeHost" : "cuMemFree",
+    const char* freeing = on_host ? "cuMemFreeHost" : "cuMemFree";
+    driver::check(ended.status, ended.call ? ended.call : freeing,
                   [&] { return describe("memory", raw); });
 }
 

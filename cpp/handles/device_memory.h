@@ -1,5 +1,6 @@
 #pragma once
 
+#include "handles/deferred_frees.h"
 #include "handles/handle.h"
 #include "handles/memory_pool.h"
 #include "handles/stream.h"
@@ -56,6 +57,9 @@ DeviceMemoryHandle allocate_pinned(CUcontext context, const StreamHandle& stream
 /// Takes over memory that somebody allocated from the pool.
 DeviceMemoryHandle adopt(const MemoryPoolHandle& pool, const StreamHandle& stream, CUdeviceptr raw,
                          std::size_t size);
+
+/// Frees memory, or defers that until its stream captures no more; reports what fails.
+void free_memory(const DeferredFree& free) noexcept;
 
 /// Frees memory of a pool that no handle owns, in the order of the stream; waits for that when the
 /// pool is not known any more (an empty handle), since it may be destroyed at any moment.

@@ -5,6 +5,9 @@
 
 #include <cuda.h>
 
+#include <array>
+#include <cstddef>
+
 namespace cudamod::handles {
 
 struct EventBox {
@@ -29,5 +32,14 @@ using EventHandle = Handle<EventBox>;
 /// A new event in a context, with CU_EVENT_* flags. `purpose`: Owned, or Internal for one of ours.
 EventHandle create_event(CUcontext context, int device, unsigned flags,
                          Lifetime purpose = Lifetime::Owned);
+
+/// What another process opens an event by.
+using EventExport = std::array<std::byte, sizeof(CUipcEventHandle)>;
+
+/// For an event that was made with CU_EVENT_INTERPROCESS by this process.
+EventExport export_event(const EventHandle& event);
+
+/// The event of another process, in a context of this one.
+EventHandle import_event(CUcontext context, int device, const EventExport& exported);
 
 } // namespace cudamod::handles

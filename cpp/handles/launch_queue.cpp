@@ -33,8 +33,15 @@ LaunchQueue::~LaunchQueue() {
                     [&] { return driver::table.cuEventDestroy(mark.event); });
 }
 
-/// Forgets the marks that have been reached.
+/// Forgets the marks that have been reached: with the newest all of them, which is what a device
+/// that keeps up has reached.
 void LaunchQueue::settle() noexcept {
+    if (count_ > 1 && !broken_) {
+        const Mark& newest = marks_[(first_ + count_ - 1) % marks_.size()];
+        CUresult status = driver::table.cuEventQuery(newest.event);
+        if (status == CUDA_SUCCESS) unfinished_ = count_ = 0;
+        broken_ = status != CUDA_SUCCESS && status != CUDA_ERROR_NOT_READY;
+    }
     while (count_ && !broken_) {
         const Mark& mark = marks_[first_];
         CUresult status = driver::table.cuEventQuery(mark.event);
@@ -73,7 +80,7 @@ bool LaunchQueue::refill(const StreamBox& stream) noexcept {
     {
         RelaxedCapture relaxed; // an event that is asked about spoils a capture in global mode
         unmarked_ += unasked_.exchange(0, std::memory_order_relaxed);
-        settle();
+        if (unfinished_ + unmarked_ + kBatch > kMost || count_ == marks_.size()) settle();
         // With more than this unfinished, recording might wait.
         if (unmarked_ >= kBatch && unfinished_ + unmarked_ <= kMost) mark(stream);
     }

@@ -21,10 +21,10 @@ namespace {
 constexpr const char* kNoKernel = "cudamod: no such kernel";
 
 /// The status of an image that the driver has "loaded".
-CUresult fault_of(CUlibrary library) {
+CUresult fault_of(CUlibrary library, bool counts_kernels) {
     unsigned count = 0;
-    if (driver::has("cuLibraryGetKernelCount") &&
-        driver::table.cuLibraryGetKernelCount(&count, library) == CUDA_SUCCESS && count > 0)
+    if (counts_kernels && driver::table.cuLibraryGetKernelCount(&count, library) == CUDA_SUCCESS &&
+        count > 0)
         return CUDA_SUCCESS;
     CUkernel kernel = nullptr;
     CUresult status = driver::table.cuLibraryGetKernel(&kernel, library, kNoKernel);
@@ -49,6 +49,7 @@ LibraryBox::~LibraryBox() {
 LibraryHandle load_library(const std::shared_ptr<const ImageMemory>& image, bool compiled,
                            const LoadOptions& options, const std::string& subject) {
     reclaim_beyond_limits();
+    const bool counts_kernels = driver::has("cuLibraryGetKernelCount");
     auto used = std::make_shared<UsedByDriver>();
     std::vector<CUjit_option> names;
     std::vector<void*> values;
@@ -81,7 +82,7 @@ LibraryHandle load_library(const std::shared_ptr<const ImageMemory>& image, bool
         driver::raise(fault, "cuLibraryLoadData", subject, text);
     };
     if (status != CUDA_SUCCESS) refuse(status);
-    if (CUresult fault = fault_of(raw); fault != CUDA_SUCCESS) {
+    if (CUresult fault = fault_of(raw, counts_kernels); fault != CUDA_SUCCESS) {
         discard(raw, used);
         refuse(fault);
     }

@@ -4,6 +4,7 @@
 #include "driver/status.h"
 #include "driver/table.h"
 #include "handles/context.h"
+#include "handles/deferred_frees.h"
 #include "handles/destruction.h"
 #include "handles/registry.h"
 
@@ -28,13 +29,16 @@ struct RetiredPool {
     PendingFrees frees;
 
     /// Whether nothing of it is alive. Memory that somebody allocated from it by a call of the
-    /// driver is not ours to see, but the driver counts it.
+    /// driver is not ours to see, but the driver counts it. A pool that can't be asked waits.
     bool is_unused() {
+        RelaxedCapture relaxed; // a question about an event spoils a capture in global mode
         if (!frees.done()) return false;
+        if (imported) return true;
         cuuint64_t used = 0;
-        if (!imported)
+        CUresult status =
             driver::table.cuMemPoolGetAttribute(raw, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used);
-        return used == 0;
+        if (status != CUDA_SUCCESS) driver::take_log(status);
+        return status == CUDA_SUCCESS && used == 0;
     }
 };
 
@@ -269,6 +273,7 @@ void set_access(const MemoryPoolHandle& pool, const std::vector<int>& given,
 }
 
 std::size_t reclaim_pools(bool wait) noexcept {
+    free_deferred();
     std::vector<RetiredPool> pools;
     {
         std::lock_guard lock(retired_pools().mutex);

@@ -3,6 +3,7 @@
 #include "driver/log.h"
 #include "driver/status.h"
 #include "driver/table.h"
+#include "handles/context.h"
 
 #include <algorithm>
 #include <utility>
@@ -17,8 +18,7 @@ class Entered {
     explicit Entered(CUcontext context) noexcept
         : entered_(driver::table.cuCtxPushCurrent(context) == CUDA_SUCCESS) {}
     ~Entered() {
-        CUcontext popped;
-        if (entered_) driver::table.cuCtxPopCurrent(&popped);
+        if (entered_) pop_context();
     }
     Entered(const Entered&) = delete;
     Entered& operator=(const Entered&) = delete;
@@ -42,16 +42,15 @@ PendingFrees::PendingFrees(PendingFrees&& other) noexcept {
     marks_ = std::exchange(other.marks_, {});
 }
 
-void PendingFrees::note(const StreamHandle& stream, CUstream order) noexcept {
+void PendingFrees::note(const StreamHandle& stream) noexcept {
     const StreamBox& box = box_of<StreamBox>(stream);
-    Mark mark{stream, order, box.context, {}};
+    Mark mark{stream, box.context, {}};
     {
         // The event of an earlier free in the same stream moves on. Another stream may have got the
         // value of one that is gone, whose frees may not be done.
         std::lock_guard lock(mutex_);
         auto known = std::find_if(marks_.begin(), marks_.end(), [&](const Mark& m) {
-            return m.event && m.order == order && !m.stream.owner_before(stream) &&
-                   !stream.owner_before(m.stream);
+            return m.event && !m.stream.owner_before(stream) && !stream.owner_before(m.stream);
         });
         if (known != marks_.end()) {
             mark = std::move(*known);
@@ -62,7 +61,7 @@ void PendingFrees::note(const StreamHandle& stream, CUstream order) noexcept {
         if (!mark.event)
             mark.event =
                 create_event(box.context, box.device, CU_EVENT_DISABLE_TIMING, Lifetime::Internal);
-        driver::check(driver::table.cuEventRecord(*mark.event, order), "cuEventRecord");
+        driver::check(driver::table.cuEventRecord(*mark.event, *stream), "cuEventRecord");
     } catch (...) {
         mark.event.reset();
     }

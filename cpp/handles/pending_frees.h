@@ -19,9 +19,8 @@ class PendingFrees {
     PendingFrees(PendingFrees&& other) noexcept;
     PendingFrees& operator=(PendingFrees&&) = delete;
 
-    /// Notes a free that was just put into `order`: the stream that `stream` is, or the legacy one
-    /// of its context, which is current.
-    void note(const StreamHandle& stream, CUstream order) noexcept;
+    /// Notes a free that was just put into the stream, whose context is current.
+    void note(const StreamHandle& stream) noexcept;
 
     /// Whether every free is done; never waits. Like wait(), for the one owner that is left when
     /// nobody can free any more.
@@ -33,7 +32,6 @@ class PendingFrees {
   private:
     struct Mark {
         std::weak_ptr<const CUstream> stream;
-        CUstream order;
         CUcontext context;
         EventHandle event; // empty: not recorded, so that only waiting for the context helps
     };

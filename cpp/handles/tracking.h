@@ -1,5 +1,7 @@
 #pragma once
 
+#include "handles/destruction.h"
+
 #include <cuda.h>
 
 #include <cstdint>
@@ -59,7 +61,9 @@ class Tracked {
 /// its `lifetime()` and its `dependencies()`.
 template <class Box, class... Arguments>
 std::shared_ptr<const Box> make_box(Arguments&&... arguments) {
-    auto box = std::make_shared<Box>(std::forward<Arguments>(arguments)...);
+    std::shared_ptr<Box> box(new Box(std::forward<Arguments>(arguments)...), [](Box* last) {
+        end_box(last, [](void* ended) { delete static_cast<Box*>(ended); });
+    });
     box->tracked.enter(Box::kKind, value_of(box->raw), box->lifetime(), box, [](const void* raw) {
         return static_cast<const Box*>(raw)->dependencies();
     });

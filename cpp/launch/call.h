@@ -1,6 +1,7 @@
 #pragma once
 
 #include "driver/table.h"
+#include "handles/context.h"
 #include "handles/library.h"
 #include "handles/stream.h"
 #include "launch/config.h"
@@ -25,8 +26,7 @@ class DefaultStreamScope {
         return status;
     }
     ~DefaultStreamScope() {
-        CUcontext popped;
-        if (pushed_) driver::table.cuCtxPopCurrent(&popped);
+        if (pushed_) handles::pop_context();
     }
 
   private:

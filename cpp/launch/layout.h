@@ -22,12 +22,13 @@ struct Extent {
 struct Parameter {
     Type type;
     std::uint32_t slot;
-    std::uint32_t offset;
-    bool takes_pointer; // type.takes_pointer(), once
+    std::uint32_t offset : 31;
+    std::uint32_t takes_pointer : 1; // type.takes_pointer(), once
 
     Parameter(const Type& type_, std::uint32_t slot_, std::uint32_t offset_)
         : type(type_), slot(slot_), offset(offset_), takes_pointer(type_.takes_pointer()) {}
 };
+static_assert(sizeof(Parameter) == 32, "two to a cache line");
 
 /// The parameters of a kernel, and how large a buffer their cells need.
 struct Layout {

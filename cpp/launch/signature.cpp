@@ -11,7 +11,7 @@ namespace {
 Type type_of_parameter(const formats::PtxParameter& parameter) {
     auto size = static_cast<std::uint32_t>(parameter.size);
     if (parameter.is_pointer && size == 8) return *type_of_name("ptr");
-    if (parameter.is_array) return {TypeClass::Bytes, size, 0, 0, true};
+    if (parameter.is_array) return {TypeClass::Bytes, true, size, 0, 0};
     switch (parameter.type_class) {
     case formats::PtxClass::Unsigned:
     case formats::PtxClass::Signed:
@@ -29,7 +29,7 @@ Type type_of_parameter(const formats::PtxParameter& parameter) {
 
 Type type_of_scalar(formats::ScalarType scalar) {
     // A class or an enumeration: only the driver knows its size, and what it is nobody does.
-    return type_of_name(formats::name(scalar)).value_or(Type{TypeClass::Unknown, 0, 0, 0, false});
+    return type_of_name(formats::name(scalar)).value_or(Type{TypeClass::Unknown, false, 0, 0, 0});
 }
 
 } // namespace

@@ -16,14 +16,14 @@ constexpr std::uint64_t unsigned_high(unsigned bits) {
 }
 
 constexpr Type signed_integer(std::uint32_t size) {
-    return {TypeClass::Integer, size, power(8 * size - 1), power(8 * size - 1) - 1, true};
+    return {TypeClass::Integer, true, size, power(8 * size - 1), power(8 * size - 1) - 1};
 }
 /// PTX knows no sign: -2^(n-1) .. 2^n - 1, and 8 bytes may be a pointer.
 constexpr Type integer_of_either_sign(std::uint32_t size) {
-    return {TypeClass::Integer, size, power(8 * size - 1), unsigned_high(8 * size), false};
+    return {TypeClass::Integer, false, size, power(8 * size - 1), unsigned_high(8 * size)};
 }
 constexpr Type unsigned_integer(std::uint32_t size) {
-    return {TypeClass::Integer, size, 0, unsigned_high(8 * size), true};
+    return {TypeClass::Integer, true, size, 0, unsigned_high(8 * size)};
 }
 
 constexpr std::array kNames{
@@ -39,14 +39,14 @@ constexpr std::array kNames{
     std::pair{std::string_view("b16"), integer_of_either_sign(2)},
     std::pair{std::string_view("b32"), integer_of_either_sign(4)},
     std::pair{std::string_view("b64"), integer_of_either_sign(8)},
-    std::pair{std::string_view("f16"), Type{TypeClass::Float, 2, 0, 0, true}},
-    std::pair{std::string_view("bf16"), Type{TypeClass::BFloat, 2, 0, 0, true}},
-    std::pair{std::string_view("f32"), Type{TypeClass::Float, 4, 0, 0, true}},
-    std::pair{std::string_view("f64"), Type{TypeClass::Float, 8, 0, 0, true}},
-    std::pair{std::string_view("bool"), Type{TypeClass::Bool, 1, 0, 1, true}},
-    std::pair{std::string_view("c64"), Type{TypeClass::Complex, 8, 0, 0, true}},
-    std::pair{std::string_view("c128"), Type{TypeClass::Complex, 16, 0, 0, true}},
-    std::pair{std::string_view("ptr"), Type{TypeClass::Pointer, 8, 0, ~std::uint64_t{0}, true}},
+    std::pair{std::string_view("f16"), Type{TypeClass::Float, true, 2, 0, 0}},
+    std::pair{std::string_view("bf16"), Type{TypeClass::BFloat, true, 2, 0, 0}},
+    std::pair{std::string_view("f32"), Type{TypeClass::Float, true, 4, 0, 0}},
+    std::pair{std::string_view("f64"), Type{TypeClass::Float, true, 8, 0, 0}},
+    std::pair{std::string_view("bool"), Type{TypeClass::Bool, true, 1, 0, 1}},
+    std::pair{std::string_view("c64"), Type{TypeClass::Complex, true, 8, 0, 0}},
+    std::pair{std::string_view("c128"), Type{TypeClass::Complex, true, 16, 0, 0}},
+    std::pair{std::string_view("ptr"), Type{TypeClass::Pointer, true, 8, 0, ~std::uint64_t{0}}},
 };
 
 // The driver's limit on all the parameters of a kernel together.
@@ -55,7 +55,7 @@ constexpr std::uint32_t kMaxBytes = 32764;
 } // namespace
 
 Type unknown_of_size(std::uint32_t size) {
-    Type type{TypeClass::Unknown, size, 0, 0, false};
+    Type type{TypeClass::Unknown, false, size, 0, 0};
     if (size == 1 || size == 2 || size == 4 || size == 8) {
         type.low = power(8 * size - 1);
         type.high = unsigned_high(8 * size);
@@ -72,7 +72,7 @@ std::optional<Type> type_of_name(std::string_view name) {
         auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
         if (error == std::errc() && end == digits.data() + digits.size() && size >= 1 &&
             size <= kMaxBytes)
-            return Type{TypeClass::Bytes, size, 0, 0, true};
+            return Type{TypeClass::Bytes, true, size, 0, 0};
     }
     return std::nullopt;
 }

@@ -22,12 +22,12 @@ enum class TypeClass : std::uint8_t {
 /// The type of one kernel parameter. An integer takes -`low` .. `high`.
 struct Type {
     TypeClass type_class = TypeClass::Unknown;
-    std::uint32_t size =
-        0; // bytes; 0 while only the driver can tell (a class or an enumeration by name)
+    /// PTX knows no sign: its integers take both ranges, and those of 8 bytes pointers too.
+    bool signedness_known = true;
+    /// In bytes; 0 while only the driver can tell (a class or an enumeration by name).
+    std::uint32_t size = 0;
     std::uint64_t low = 0;
     std::uint64_t high = 0;
-    bool signedness_known =
-        true; // PTX knows no sign: its integers take both ranges, 8 bytes pointers too
 
     bool takes_pointer() const {
         return type_class == TypeClass::Pointer ||

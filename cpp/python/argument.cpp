@@ -1,11 +1,13 @@
 #include "python/argument.h"
 
 #include "python/dlpack_abi.h"
+#include "python/framework.h"
 #include "python/number.h"
 #include "python/pointer.h"
 #include "python/scalar.h"
 #include "python/tensor_map.h"
 #include "python/text.h"
+#include "python/torch_tensor.h"
 #include "python/type_cache.h"
 
 #include <cmath>
@@ -21,7 +23,7 @@ using launch::TypeClass;
 
 bool mismatch(PyObject* value, const Type& type, const ArgumentSite& site, const char* hint = "") {
     PyErr_Format(PyExc_TypeError, "kernel '%s', argument %zu (%s): can't pass %s object %s%s",
-                 site.kernel.c_str(), site.index, launch::name_of(type).c_str(),
+                 site.kernel.name().c_str(), site.index, launch::name_of(type).c_str(),
                  Py_TYPE(value)->tp_name, text_of(value).c_str(), hint);
     return false;
 }
@@ -30,7 +32,7 @@ bool mismatch(PyObject* value, const Type& type, const ArgumentSite& site, const
 bool mismatched_array(PyObject* value, const Type& type, const ArgumentSite& site,
                       const char* hint = "") {
     PyErr_Format(PyExc_TypeError, "kernel '%s', argument %zu (%s): can't pass %s object%s",
-                 site.kernel.c_str(), site.index, launch::name_of(type).c_str(),
+                 site.kernel.name().c_str(), site.index, launch::name_of(type).c_str(),
                  Py_TYPE(value)->tp_name, hint);
     return false;
 }
@@ -38,14 +40,14 @@ bool mismatched_array(PyObject* value, const Type& type, const ArgumentSite& sit
 bool out_of_range(PyObject* value, const Type& type, const ArgumentSite& site) {
     std::string low = type.low ? "-" + std::to_string(type.low) : "0";
     PyErr_Format(PyExc_OverflowError, "kernel '%s', argument %zu (%s): %s is out of range %s .. %s",
-                 site.kernel.c_str(), site.index, launch::name_of(type).c_str(),
+                 site.kernel.name().c_str(), site.index, launch::name_of(type).c_str(),
                  text_of(value).c_str(), low.c_str(), std::to_string(type.high).c_str());
     return false;
 }
 
 bool too_large(PyObject* value, const Type& type, const ArgumentSite& site) {
     PyErr_Format(PyExc_OverflowError, "kernel '%s', argument %zu (%s): %s is too large",
-                 site.kernel.c_str(), site.index, launch::name_of(type).c_str(),
+                 site.kernel.name().c_str(), site.index, launch::name_of(type).c_str(),
                  text_of(value).c_str());
     return false;
 }
@@ -69,7 +71,7 @@ bool store_float(double number, PyObject* value, const Type& type, std::byte* ce
     return !overflow || too_large(value, type, site);
 }
 
-constexpr Type kComplex128{TypeClass::Complex, 16, 0, 0, true};
+constexpr Type kComplex128{TypeClass::Complex, true, 16, 0, 0};
 
 bool store_complex(Py_complex number, PyObject* value, const Type& type, std::byte* cell,
                    const ArgumentSite& site) {
@@ -302,7 +304,7 @@ bool copy_bytes(PyObject* value, const Type& type, std::byte* cell, const Argume
     if (same) return true;
     PyErr_Format(PyExc_TypeError,
                  "kernel '%s', argument %zu (%s): %s object has %zd bytes, the parameter %u",
-                 site.kernel.c_str(), site.index, launch::name_of(type).c_str(),
+                 site.kernel.name().c_str(), site.index, launch::name_of(type).c_str(),
                  Py_TYPE(value)->tp_name, length, type.size);
     return false;
 }
@@ -325,7 +327,7 @@ bool convert_tensor_map(PyObject* value, const Parameter& parameter, std::byte* 
         PyExc_ValueError,
         "kernel '%s', argument %zu: the memory of the %s lies on device %d, but the launch "
         "is on device %d",
-        site.kernel.c_str(), site.index, Py_TYPE(value)->tp_name, device, site.device);
+        site.kernel.name().c_str(), site.index, Py_TYPE(value)->tp_name, device, site.device);
     return false;
 }
 
@@ -340,24 +342,48 @@ bool convert_buffer(PyObject* value, const Parameter& parameter, std::byte* cell
     return pointer_from_buffer(*nb::inst_ptr<Buffer>(nb::handle(value)), cell, site);
 }
 
+/// Whether the value told the launch's stream: its address is known, and the device its own.
+bool was_described(PyObject* value, std::byte* cell, const ArgumentSite& site) {
+    if (!site.described || site.described->object != value) return false;
+    std::memcpy(cell, &site.described->address, sizeof site.described->address);
+    return true;
+}
+
+/// Writes the address of a tensor as DLPack describes it.
 bool convert_dlpack(PyObject* value, const Parameter& parameter, std::byte* cell,
                     const ArgumentSite& site, const void* exchange_api) {
     if (!parameter.takes_pointer) [[unlikely]]
         return mismatched_array(value, parameter.type, site);
-    if (site.described && site.described->object == value) { // the launch's device is its own
-        std::memcpy(cell, &site.described->address, sizeof site.described->address);
-        return true;
-    }
+    if (was_described(value, cell, site)) return true;
     dlpack::DLTensor tensor;
     if (static_cast<const dlpack::DLPackExchangeAPI*>(exchange_api)
             ->dltensor_from_py_object_no_sync(value, &tensor) != 0) [[unlikely]]
         return not_described(value, site);
     auto address = reinterpret_cast<std::uint64_t>(tensor.data);
+    if (!address && lacks_memory(tensor)) return without_memory(value, site);
     if (address) address += tensor.byte_offset;
     if (tensor.device.device_type != dlpack::kDLCUDA || tensor.device.device_id != site.device)
         [[unlikely]]
         return pointer_elsewhere(value, tensor.device, address, cell, site);
     std::memcpy(cell, &address, sizeof address);
+    return true;
+}
+
+/// torch's own way, and DLPack for whatever that can't tell.
+bool convert_torch(PyObject* value, const Parameter& parameter, std::byte* cell,
+                   const ArgumentSite& site, const void* exchange_api) {
+    std::uint64_t address;
+    int device;
+    if (parameter.takes_pointer) [[likely]] {
+        if (was_described(value, cell, site)) return true;
+        if (torch_reader.read(value, address, device) && device == site.device && address)
+            [[likely]] {
+            std::memcpy(cell, &address, sizeof address);
+            return true;
+        }
+    }
+    if (!convert_dlpack(value, parameter, cell, site, exchange_api)) return false;
+    if (torch_reader.undecided()) torch_reader.decide(value, exchange_api);
     return true;
 }
 
@@ -371,6 +397,12 @@ bool convert_cuda_array(PyObject* value, const Parameter& parameter, std::byte* 
                         const ArgumentSite& site, const void*) {
     if (!parameter.takes_pointer) return mismatched_array(value, parameter.type, site);
     return pointer_from_cuda_array(value, cell, site);
+}
+
+bool convert_cupy(PyObject* value, const Parameter& parameter, std::byte* cell,
+                  const ArgumentSite& site, const void*) {
+    if (!parameter.takes_pointer) return mismatched_array(value, parameter.type, site);
+    return pointer_from_cupy(value, cell, site) || pointer_from_cuda_array(value, cell, site);
 }
 
 bool convert_host_array(PyObject* value, const Parameter& parameter, std::byte*,
@@ -409,8 +441,11 @@ Conversion conversion_of(PyTypeObject* type) {
         type == &PyMemoryView_Type)
         return {convert_bytes, nullptr};
     if (is_numpy_array(type)) return {convert_host_array, nullptr};
-    if (const void* api = dlpack_exchange_api(type)) return {convert_dlpack, api};
-    if (type_has(type, "__cuda_array_interface__")) return {convert_cuda_array, nullptr};
+    if (const void* api = dlpack_exchange_api(type))
+        return {is_torch_tensor(type) ? convert_torch : convert_dlpack, api};
+    if (type_has(type, "__cuda_array_interface__"))
+        return {framework_of(type).framework == Framework::CuPy ? convert_cupy : convert_cuda_array,
+                nullptr};
     if (type_has(type, "__dlpack__") && type_has(type, "__dlpack_device__"))
         return {convert_dlpack_methods, nullptr};
     if (type->tp_as_number && type->tp_as_number->nb_index) return {convert_index, nullptr};

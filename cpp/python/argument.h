@@ -1,5 +1,6 @@
 #pragma once
 
+#include "launch/kernel.h"
 #include "launch/layout.h"
 #include "python/buffer.h"
 #include "python/integer.h"
@@ -9,7 +10,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstring>
-#include <string>
 
 namespace cudamod::python {
 
@@ -24,7 +24,7 @@ struct DescribedTensor {
 
 /// Where a value is going, for its errors and for the check of its device.
 struct ArgumentSite {
-    const std::string& kernel;
+    const launch::Kernel& kernel;
     std::size_t index;
     int device;
     const DescribedTensor* described = nullptr;
@@ -48,42 +48,49 @@ struct ArgumentSite {
 bool convert_any(PyObject* value, const launch::Parameter& parameter, std::byte* cell,
                  const ArgumentSite& site);
 
-/// The same, with the kinds that launches mostly pass decided here: exact int and float, and our
-/// own Buffer.
-inline bool convert(PyObject* value, const launch::Parameter& parameter, std::byte* cell,
-                    const ArgumentSite& site) {
+/// The kinds that launches mostly pass: exact int and float, and our own Buffer. False for whatever
+/// `convert_any` has to see; it runs no Python.
+inline bool convert_common(PyObject* value, const launch::Parameter& parameter, std::byte* cell,
+                           int device) {
     PyTypeObject* type = Py_TYPE(value);
     const launch::Type& wanted = parameter.type;
+    if (type == Buffer::python_type) {
+        const Buffer& buffer = Buffer::of(value);
+        if (!parameter.takes_pointer || buffer.address == 0 || !buffer.reachable_from(device))
+            return false;
+        std::memcpy(cell, &buffer.address, sizeof buffer.address);
+        return true;
+    }
     if (type == &PyLong_Type) {
         std::uint64_t magnitude;
         bool negative;
-        if (read_long(value, magnitude, negative) &&
-            magnitude <= (negative ? wanted.low : wanted.high)) {
-            std::uint64_t bits = negative ? std::uint64_t{0} - magnitude : magnitude;
-            std::memcpy(cell, &bits, sizeof bits);
-            return true;
-        }
-    } else if (type == Buffer::python_type) {
-        if (parameter.takes_pointer) {
-            const Buffer& buffer = Buffer::of(value);
-            if (buffer.address != 0 && buffer.reachable_from(site.device)) {
-                std::memcpy(cell, &buffer.address, sizeof buffer.address);
-                return true;
-            }
-        }
-    } else if (type == &PyFloat_Type && wanted.type_class == launch::TypeClass::Float) {
+        if (!read_long(value, magnitude, negative) ||
+            magnitude > (negative ? wanted.low : wanted.high))
+            return false;
+        std::uint64_t bits = negative ? std::uint64_t{0} - magnitude : magnitude;
+        std::memcpy(cell, &bits, sizeof bits);
+        return true;
+    }
+    if (type == &PyFloat_Type && wanted.type_class == launch::TypeClass::Float) {
         double number = PyFloat_AS_DOUBLE(value);
         if (wanted.size == 4) {
             float rounded = static_cast<float>(number);
-            if (rounded - rounded == 0.0f) { // finite
-                std::memcpy(cell, &rounded, sizeof rounded);
-                return true;
-            }
-        } else if (wanted.size == 8) {
+            if (rounded - rounded != 0.0f) return false; // not finite
+            std::memcpy(cell, &rounded, sizeof rounded);
+            return true;
+        }
+        if (wanted.size == 8) {
             std::memcpy(cell, &number, sizeof number);
             return true;
         }
     }
+    return false;
+}
+
+/// Any value.
+inline bool convert(PyObject* value, const launch::Parameter& parameter, std::byte* cell,
+                    const ArgumentSite& site) {
+    if (convert_common(value, parameter, cell, site.device)) return true;
     site.may_run_python();
     return convert_any(value, parameter, cell, site);
 }

@@ -7,6 +7,7 @@
 #include "python/error.h"
 #include "python/framework.h"
 #include "python/instance.h"
+#include "python/torch_tensor.h"
 #include "python/type_cache.h"
 
 namespace cudamod::python {
@@ -18,31 +19,38 @@ namespace {
 constinit TypeCache<FrameworkOfType> frameworks(framework_of);
 
 /// As ask_framework, by the C exchange API; keeps the address that is learnt on the way.
-int ask_exchange(const void* exchange_api, PyObject* value, FrameworkStream& stream,
+int ask_exchange(const FrameworkOfType& of, PyObject* value, FrameworkStream& stream,
                  DescribedTensor& described) {
-    const auto& api = *static_cast<const dlpack::DLPackExchangeAPI*>(exchange_api);
-    dlpack::DLTensor tensor;
-    if (api.dltensor_from_py_object_no_sync(value, &tensor) != 0) {
-        if (!PyErr_Occurred())
-            PyErr_Format(PyExc_TypeError, "DLPack can't describe %s object",
-                         Py_TYPE(value)->tp_name);
-        return -1;
+    const auto& api = *static_cast<const dlpack::DLPackExchangeAPI*>(of.exchange_api);
+    std::uint64_t address;
+    int device;
+    if (of.is_torch && torch_reader.read(value, address, device) && address) [[likely]] {
+        described = {value, address};
+    } else {
+        dlpack::DLTensor tensor;
+        if (api.dltensor_from_py_object_no_sync(value, &tensor) != 0) {
+            if (!PyErr_Occurred())
+                PyErr_Format(PyExc_TypeError, "DLPack can't describe %s object",
+                             Py_TYPE(value)->tp_name);
+            return -1;
+        }
+        if (tensor.device.device_type != dlpack::kDLCUDA &&
+            tensor.device.device_type != dlpack::kDLCUDAManaged)
+            return 0;
+        device = tensor.device.device_id;
+        address = reinterpret_cast<std::uint64_t>(tensor.data);
+        // Until torch's tensors are read its own way, the conversion sees each of them.
+        if (tensor.device.device_type == dlpack::kDLCUDA && !of.is_torch && address)
+            described = {value, address ? address + tensor.byte_offset : 0};
     }
-    if (tensor.device.device_type != dlpack::kDLCUDA &&
-        tensor.device.device_type != dlpack::kDLCUDAManaged)
-        return 0;
     void* raw = nullptr;
-    if (api.current_work_stream(dlpack::kDLCUDA, tensor.device.device_id, &raw) != 0) {
+    if (api.current_work_stream(dlpack::kDLCUDA, device, &raw) != 0) {
         if (!PyErr_Occurred())
             PyErr_Format(PyExc_RuntimeError, "%s has no current stream on device %d",
-                         Py_TYPE(value)->tp_name, tensor.device.device_id);
+                         Py_TYPE(value)->tp_name, device);
         return -1;
     }
-    stream = {reinterpret_cast<std::uintptr_t>(raw), tensor.device.device_id};
-    if (tensor.device.device_type == dlpack::kDLCUDA) {
-        auto address = reinterpret_cast<std::uint64_t>(tensor.data);
-        described = {value, address ? address + tensor.byte_offset : 0};
-    }
+    stream = {reinterpret_cast<std::uintptr_t>(raw), device};
     return 1;
 }
 
@@ -79,7 +87,7 @@ bool find_current_stream(const launch::Kernel& kernel, PyObject* const* argument
         if (of.framework == Framework::None) continue;
         FrameworkStream stream{0, -1};
         int answer = of.framework == Framework::Exchange
-                         ? ask_exchange(of.exchange_api, arguments[i], stream, found.described)
+                         ? ask_exchange(of, arguments[i], stream, found.described)
                          : ask_framework(of.framework, arguments[i], stream);
         if (answer < 0) return false;
         if (answer == 0) continue;

@@ -11,11 +11,13 @@
 #include "python/gil_released.h"
 #include "python/options.h"
 #include "python/public_call.h"
+#include "python/python_half.h"
 
 #include <nanobind/stl/string.h>
 
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <string>
 
 namespace cudamod::python {
@@ -75,6 +77,39 @@ float milliseconds_since(const Event& self, const Event& earlier) {
     return milliseconds;
 }
 
+nb::object event_ipc_descriptor(const Event& self) {
+    begin_public_call();
+    handles::EventHandle event = open_handle(self);
+    if (!self.shared) throw std::runtime_error("Event is not IPC-enabled");
+    handles::EventExport data = handles::export_event(event);
+    return python_half("cudamod.event_ipc", "IPCEventDescriptor")(
+        nb::bytes(data.data(), data.size()), self.blocking_sync);
+}
+
+nb::object event_from_descriptor(nb::object descriptor) {
+    begin_public_call();
+    if (!nb::isinstance(descriptor, python_half("cudamod.event_ipc", "IPCEventDescriptor"))) {
+        PyErr_Format(PyExc_TypeError,
+                     "Event.from_ipc_descriptor: ipc_descriptor must be an IPCEventDescriptor, "
+                     "not %s",
+                     Py_TYPE(descriptor.ptr())->tp_name);
+        throw nb::python_error();
+    }
+    nb::object payload = descriptor.attr("_payload");
+    handles::EventExport data;
+    char* bytes = nullptr;
+    Py_ssize_t length = 0;
+    if (PyBytes_AsStringAndSize(payload.ptr(), &bytes, &length) < 0) throw nb::python_error();
+    if (static_cast<std::size_t>(length) != data.size())
+        throw nb::value_error("Event.from_ipc_descriptor: the descriptor is damaged");
+    std::memcpy(data.data(), bytes, data.size());
+    bool blocking = nb::cast<bool>(descriptor.attr("is_blocking_sync"));
+    CUcontext context = handles::current_context();
+    int device = context ? handles::current_device() : 0;
+    if (!context) context = handles::primary_context(ordinal_of(nb::none()));
+    return make<Event>(handles::import_event(context, device, data), false, blocking, true);
+}
+
 std::string event_repr(const Event& self) {
     if (!self.handle) return "<Event closed>";
     char text[48];
@@ -92,12 +127,18 @@ const handles::EventHandle& open_handle(const Event& event) {
 
 nb::object new_event(CUcontext context, int device, nb::handle options) {
     begin_public_call();
-    check_options(options, "EventOptions", {"timing_enabled", "blocking_sync"});
+    check_options(options, "EventOptions", {"timing_enabled", "blocking_sync", "ipc_enabled"});
     bool timing = nb::cast<bool>(nb::bool_(option(options, "timing_enabled", nb::bool_(false))));
     bool blocking = nb::cast<bool>(nb::bool_(option(options, "blocking_sync", nb::bool_(false))));
-    unsigned flags =
-        (timing ? 0 : CU_EVENT_DISABLE_TIMING) | (blocking ? CU_EVENT_BLOCKING_SYNC : 0);
-    return make<Event>(handles::create_event(context, device, flags), timing, blocking);
+    bool shared = nb::cast<bool>(nb::bool_(option(options, "ipc_enabled", nb::bool_(false))));
+    if (shared && timing)
+        throw nb::value_error("EventOptions: an event with ipc_enabled has no timing; leave "
+                              "timing_enabled out");
+    // Its module teaches multiprocessing how to send it.
+    if (shared) python_half("cudamod.event_ipc", "IPCEventDescriptor");
+    unsigned flags = (timing ? 0 : CU_EVENT_DISABLE_TIMING) |
+                     (blocking ? CU_EVENT_BLOCKING_SYNC : 0) | (shared ? CU_EVENT_INTERPROCESS : 0);
+    return make<Event>(handles::create_event(context, device, flags), timing, blocking, shared);
 }
 
 void bind_event(nb::module_& module) {
@@ -110,6 +151,17 @@ void bind_event(nb::module_& module) {
         .def_prop_ro("handle", event_raw, "The CUevent as an int; 0 once closed.")
         .def_prop_ro("is_timing_enabled", [](const Event& self) { return self.timing; })
         .def_prop_ro("is_blocking_sync", [](const Event& self) { return self.blocking_sync; })
+        .def_prop_ro("is_ipc_enabled", [](const Event& self) { return self.shared; })
+        .def_prop_ro("ipc_descriptor", event_ipc_descriptor,
+                     nb::sig("def ipc_descriptor(self) -> Any"),
+                     "An IPCEventDescriptor, by which another process opens the event while this "
+                     "one has it.\n"
+                     "Raises RuntimeError unless it was made with ipc_enabled, CUDAError for an "
+                     "imported one.")
+        .def_static("from_ipc_descriptor", event_from_descriptor, nb::arg("ipc_descriptor").none(),
+                    nb::sig("def from_ipc_descriptor(ipc_descriptor: Any) -> Event"),
+                    "The event that another process exported, in the current context (device 0's "
+                    "without one).")
         .def_prop_ro("is_done", is_done, "Whether everything before the event has run.")
         .def_prop_ro(
             "device",

@@ -14,10 +14,11 @@ struct Event {
     handles::EventHandle handle;
     bool timing;
     bool blocking_sync;
+    bool shared;      // with other processes
     std::size_t hash; // stays when it is closed
 
-    Event(handles::EventHandle open, bool timing_, bool blocking_sync_)
-        : handle(std::move(open)), timing(timing_), blocking_sync(blocking_sync_),
+    Event(handles::EventHandle open, bool timing_, bool blocking_sync_, bool shared_)
+        : handle(std::move(open)), timing(timing_), blocking_sync(blocking_sync_), shared(shared_),
           hash(std::hash<CUevent>()(*handle)) {}
     const handles::EventBox& box() const { return handles::box_of<handles::EventBox>(handle); }
 };

@@ -5,6 +5,7 @@
 #include "python/instance.h"
 #include "python/integer_argument.h"
 #include "python/pointer.h"
+#include "python/torch_tensor.h"
 
 #include <nanobind/stl/string.h>
 
@@ -69,7 +70,7 @@ FrameworkStream numba_stream(nb::handle array) {
 FrameworkOfType framework_of(PyTypeObject* type) {
     PyObject* object = reinterpret_cast<PyObject*>(type);
     const auto* api = static_cast<const dlpack::DLPackExchangeAPI*>(dlpack_exchange_api(type));
-    if (api && api->current_work_stream) return {Framework::Exchange, api};
+    if (api && api->current_work_stream) return {Framework::Exchange, api, is_torch_tensor(type)};
     if (!PyObject_HasAttrString(object, "__cuda_array_interface__") || !type->tp_mro)
         return {Framework::None, nullptr};
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i)

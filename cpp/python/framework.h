@@ -9,10 +9,12 @@ namespace cudamod::python {
 /// Who makes the values of a type, as far as they have a current stream.
 enum class Framework : std::uint8_t { None, Exchange, Torch, CuPy, Numba };
 
-/// The framework of a type, and its DLPack exchange table with Framework::Exchange.
+/// The framework of a type, and its DLPack exchange table with Framework::Exchange. `is_torch`: its
+/// values are for torch_reader as well.
 struct FrameworkOfType {
     Framework framework;
     const void* exchange_api;
+    bool is_torch = false;
 };
 FrameworkOfType framework_of(PyTypeObject* type);
 

@@ -72,6 +72,7 @@ void CUDA_CB run(void* data) {
     auto* callback = static_cast<Callback*>(data);
     inside.fetch_add(1);
     if (!stopped.load()) {
+        const driver::InHostCallback here; // a captured one comes without the table's count
         call_python(callback->function);
         if (!callback->captured) finish(callback);
     }

@@ -27,10 +27,12 @@ CUfunction function_of(const KernelOccupancy& self) {
     return reinterpret_cast<CUfunction>(self.kernel->raw());
 }
 
+/// `values` says what was asked, when that has to be told.
+template <class Values>
 void kernel_occupancy_check(CUresult status, const char* call, const KernelOccupancy& self,
-                            const std::string& values) {
+                            Values&& values) {
     driver::check(status, call, [&] {
-        return "kernel '" + self.kernel->name() + "', " + values +
+        return "kernel '" + self.kernel->name() + "', " + values() +
                (status == CUDA_ERROR_INVALID_CONTEXT ? "; call Device.set_current() first" : "");
     });
 }
@@ -52,7 +54,7 @@ int max_active_blocks_per_multiprocessor(const KernelOccupancy& self, nb::handle
         driver::table.cuOccupancyMaxActiveBlocksPerMultiprocessor(
             &blocks, function_of(self), block_size, as_the_driver_reads(dynamic_size)),
         "cuOccupancyMaxActiveBlocksPerMultiprocessor", self,
-        "block of " + std::to_string(block_size) + " threads");
+        [&] { return "block of " + std::to_string(block_size) + " threads"; });
     return blocks;
 }
 
@@ -63,11 +65,12 @@ std::size_t available_dynamic_shared_memory_per_block(const KernelOccupancy& sel
         count, "available_dynamic_shared_memory_per_block: num_blocks_per_multiprocessor");
     int block_size = int_argument(block, "available_dynamic_shared_memory_per_block: block_size");
     std::size_t bytes = 0;
-    kernel_occupancy_check(
-        driver::table.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, function_of(self), blocks,
-                                                              block_size),
-        "cuOccupancyAvailableDynamicSMemPerBlock", self,
-        std::to_string(blocks) + " blocks of " + std::to_string(block_size) + " threads");
+    kernel_occupancy_check(driver::table.cuOccupancyAvailableDynamicSMemPerBlock(
+                               &bytes, function_of(self), blocks, block_size),
+                           "cuOccupancyAvailableDynamicSMemPerBlock", self, [&] {
+                               return std::to_string(blocks) + " blocks of " +
+                                      std::to_string(block_size) + " threads";
+                           });
     return bytes;
 }
 
@@ -165,7 +168,7 @@ nb::object max_potential_block_size(const KernelOccupancy& self, nb::handle need
     if (query.callable) innermost_query = query.outer;
     if (query.failed) throw nb::python_error();
     kernel_occupancy_check(status, "cuOccupancyMaxPotentialBlockSize", self,
-                           "block size limit " + std::to_string(block_size_limit));
+                           [&] { return "block size limit " + std::to_string(block_size_limit); });
     return potential_block_size(grid, block);
 }
 
@@ -182,7 +185,7 @@ int cluster_query(const KernelOccupancy& self, const LaunchConfig& config, nb::h
     config.copy_to(native, box.raw);
     int answer = 0;
     kernel_occupancy_check(query(&answer, function_of(self), &native.config), name, self,
-                           "block " + config.shape().block.text());
+                           [&] { return "block " + config.shape().block.text(); });
     return answer;
 }
 

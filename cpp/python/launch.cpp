@@ -87,7 +87,7 @@ PyObject* time_driver_call(PyObject*, PyObject* const* arguments, Py_ssize_t cou
     auto repeat = [&](const LaunchParts& parts, void** pointers) {
         LaunchConfig::Native native;
         parts.config.copy_to(native, parts.stream.raw);
-        auto* function = reinterpret_cast<CUfunction>(parts.kernel.raw());
+        auto* function = reinterpret_cast<CUfunction>(parts.function);
         CUresult status = CUDA_SUCCESS;
         auto begin = std::chrono::steady_clock::now();
         for (long i = 0; i < launches && status == CUDA_SUCCESS; ++i)

@@ -123,6 +123,8 @@ launch::RecordedEvent recorded_event(nb::handle value, Index index) {
     if (!native) refuse_attribute(PyExc_TypeError, path(index, "event"), "an Event", event);
     if (native->timing)
         refuse_attribute(PyExc_ValueError, path(index, "event"), "made without timing", event);
+    if (native->shared)
+        refuse_attribute(PyExc_ValueError, path(index, "event"), "made without ipc_enabled", event);
     recorded.event = open_handle(*native);
     recorded.blocking_sync = native->blocking_sync;
     return recorded;
@@ -263,7 +265,7 @@ nb::object options_class(const char* name) {
 }
 
 nb::object event_of(const launch::RecordedEvent& recorded) {
-    return make<Event>(recorded.event, false, recorded.blocking_sync);
+    return make<Event>(recorded.event, false, recorded.blocking_sync, false);
 }
 
 } // namespace

@@ -31,7 +31,8 @@ bool is_integer(nb::handle value) {
 }
 
 unsigned dimension(nb::handle value, nb::handle whole, const char* what) {
-    nb::object index = nb::steal(PyNumber_Index(value.ptr()));
+    nb::object index =
+        PyLong_CheckExact(value.ptr()) ? nb::borrow(value) : nb::steal(PyNumber_Index(value.ptr()));
     if (!index.is_valid()) throw nb::python_error();
     std::uint64_t magnitude = 0;
     bool negative = false;
@@ -59,39 +60,96 @@ nb::object cluster_of(const LaunchConfig& self) {
     return tuple_of(*self.shape().cluster);
 }
 
-PyObject* new_launch_config(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+constexpr std::size_t kOwnArguments = 6, kArguments = kOwnArguments + kLaunchAttributes;
+enum Argument : std::size_t { kGrid, kCluster, kBlock, kShmemSize, kCooperative, kSerialization };
+
+const std::array<const char*, kArguments + 1>& argument_names() {
     static const auto names = [] {
-        std::array<const char*, 6 + kLaunchAttributes + 1> all{
+        std::array<const char*, kArguments + 1> all{
             "grid",       "cluster",        "block",
             "shmem_size", "is_cooperative", "programmatic_stream_serialization"};
-        std::copy(kLaunchAttributeNames.begin(), kLaunchAttributeNames.end(), all.begin() + 6);
+        std::copy(kLaunchAttributeNames.begin(), kLaunchAttributeNames.end(),
+                  all.begin() + kOwnArguments);
         return all;
     }();
-    PyObject *grid = Py_None, *cluster = Py_None, *block = Py_None, *shmem_size = Py_None;
-    int cooperative = 0, serialization = 0;
-    std::array<PyObject*, kLaunchAttributes> attributes;
-    attributes.fill(Py_None);
-    auto& a = attributes;
-    static_assert(kLaunchAttributes == 10);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOOpp$OOOOOOOOOO:LaunchConfig",
-                                     const_cast<char**>(names.data()), &grid, &cluster, &block,
-                                     &shmem_size, &cooperative, &serialization, &a[0], &a[1], &a[2],
-                                     &a[3], &a[4], &a[5], &a[6], &a[7], &a[8], &a[9]))
-        return nullptr;
+    return names;
+}
+
+/// One value for each argument, null where none is given.
+using Arguments = std::array<PyObject*, kArguments>;
+
+PyObject* make_launch_config(PyTypeObject* type, const Arguments& given) {
+    auto truth = [&](Argument argument) {
+        int is = given[argument] ? PyObject_IsTrue(given[argument]) : 0;
+        if (is < 0) throw nb::python_error();
+        return is != 0;
+    };
+    auto value = [&](std::size_t argument) { return given[argument] ? given[argument] : Py_None; };
     try {
         launch::Shape shape;
-        shape.grid = dimensions(grid, "grid");
-        shape.block = dimensions(block, "block");
-        if (cluster != Py_None) shape.cluster = dimensions(cluster, "cluster");
-        shape.shmem_size = shared_bytes(shmem_size);
-        shape.cooperative = cooperative;
-        shape.programmatic_stream_serialization = serialization;
-        shape.attributes = launch_attributes_from(attributes, serialization);
+        shape.cooperative = truth(kCooperative);
+        shape.programmatic_stream_serialization = truth(kSerialization);
+        shape.grid = dimensions(value(kGrid), "grid");
+        shape.block = dimensions(value(kBlock), "block");
+        if (value(kCluster) != Py_None) shape.cluster = dimensions(value(kCluster), "cluster");
+        shape.shmem_size = shared_bytes(value(kShmemSize));
+        std::array<PyObject*, kLaunchAttributes> attributes;
+        for (std::size_t i = 0; i < kLaunchAttributes; ++i)
+            attributes[i] = value(kOwnArguments + i);
+        shape.attributes =
+            launch_attributes_from(attributes, shape.programmatic_stream_serialization);
         return make_in<LaunchConfig>(type, shape);
     } catch (...) {
         set_python_error();
         return nullptr;
     }
+}
+
+PyObject* new_launch_config(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+    Arguments given{};
+    auto& a = given;
+    static_assert(kArguments == 16);
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOOOO$OOOOOOOOOO:LaunchConfig",
+                                     const_cast<char**>(argument_names().data()), &a[0], &a[1],
+                                     &a[2], &a[3], &a[4], &a[5], &a[6], &a[7], &a[8], &a[9], &a[10],
+                                     &a[11], &a[12], &a[13], &a[14], &a[15]))
+        return nullptr;
+    return make_launch_config(type, given);
+}
+
+/// The usual call, without a dict: names are compared by identity. Whatever else comes goes the
+/// long way, which has the errors.
+PyObject* call_launch_config(PyObject* type, PyObject* const* args, std::size_t nargsf,
+                             PyObject* names) {
+    static const auto interned = [] {
+        std::array<PyObject*, kArguments> all;
+        for (std::size_t i = 0; i < kArguments; ++i)
+            all[i] = PyUnicode_InternFromString(argument_names()[i]);
+        return all;
+    }();
+    Arguments given{};
+    const auto count = static_cast<std::size_t>(PyVectorcall_NARGS(nargsf));
+    const Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
+    bool usual = count <= kOwnArguments;
+    if (usual) std::copy_n(args, count, given.begin());
+    for (Py_ssize_t i = 0; i < named && usual; ++i) {
+        const auto* at = std::find(interned.begin(), interned.end(), PyTuple_GET_ITEM(names, i));
+        const auto index = static_cast<std::size_t>(at - interned.begin());
+        usual = index < kArguments && !given[index];
+        if (usual) given[index] = args[count + static_cast<std::size_t>(i)];
+    }
+    if (usual) return make_launch_config(reinterpret_cast<PyTypeObject*>(type), given);
+    nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(count)));
+    nb::object dict = nb::steal(PyDict_New());
+    if (!tuple.is_valid() || !dict.is_valid()) return nullptr;
+    for (std::size_t i = 0; i < count; ++i)
+        PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(i),
+                         nb::borrow(args[i]).release().ptr());
+    for (Py_ssize_t i = 0; i < named; ++i)
+        if (PyDict_SetItem(dict.ptr(), PyTuple_GET_ITEM(names, i),
+                           args[count + static_cast<std::size_t>(i)]) < 0)
+            return nullptr;
+    return new_launch_config(reinterpret_cast<PyTypeObject*>(type), tuple.ptr(), dict.ptr());
 }
 
 PyType_Slot launch_config_slots[] = {{Py_tp_new, reinterpret_cast<void*>(new_launch_config)},
@@ -163,7 +221,7 @@ nb::object attribute(const LaunchConfig& self) {
 
 Dim3 dimensions(nb::handle value, const char* what) {
     Dim3 result;
-    if (is_integer(value)) {
+    if (PyLong_CheckExact(value.ptr()) || is_integer(value)) {
         result.x = dimension(value, value, what);
         return result;
     }
@@ -175,7 +233,8 @@ Dim3 dimensions(nb::handle value, const char* what) {
     unsigned* axes[] = {&result.x, &result.y, &result.z};
     for (Py_ssize_t i = 0; i < length; ++i) {
         nb::handle element(PyTuple_GET_ITEM(value.ptr(), i));
-        if (!is_integer(element)) refuse_dimensions(what, text_of(value.ptr()));
+        if (!PyLong_CheckExact(element.ptr()) && !is_integer(element))
+            refuse_dimensions(what, text_of(value.ptr()));
         *axes[i] = dimension(element, value, what);
     }
     return result;
@@ -279,6 +338,8 @@ void bind_launch_config(nb::module_& module) {
         .def("__hash__", hash)
         .def("__reduce__", launch_config_reduce, nb::sig("def __reduce__(self) -> tuple[Any, ...]"))
         .def("__repr__", launch_config_repr);
+    auto* type = reinterpret_cast<PyTypeObject*>(nb::type<LaunchConfig>().ptr());
+    type->tp_vectorcall = call_launch_config;
     prove_payload<LaunchConfig>(launch::Shape{});
 }
 

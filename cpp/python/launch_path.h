@@ -39,6 +39,7 @@ struct LaunchParts {
     handles::LaunchQueue* queue; // the stream's, for GilManner::Auto; null: release
     GilManner gil;
     const DescribedTensor* described = nullptr; // the one that told the stream
+    CUkernel function = kernel.raw(); // here, since a cold launch waits for each line of memory
 };
 
 /// The queue that a launch in that manner on that stream has to ask.
@@ -78,7 +79,7 @@ struct CallDriver {
 
     CUresult operator()(const LaunchParts& parts, void** pointers) const {
         return in_manner(parts, [&] {
-            return launch::call(parts.config, parts.stream, parts.kernel.raw(), pointers);
+            return launch::call(parts.config, parts.stream, parts.function, pointers);
         });
     }
 
@@ -119,7 +120,7 @@ inline PyObject* launch_unobserved(const LaunchParts& parts, PyObject* const* ar
     ArgumentRoom room;
     if (!room.reserve(layout, count)) [[unlikely]]
         return nullptr;
-    ArgumentSite site{parts.kernel.name(), 0, parts.stream.device, parts.described};
+    ArgumentSite site{parts.kernel, 0, parts.stream.device, parts.described};
     if (!pack(layout, arguments, count, room.cells, room.pointers, site)) [[unlikely]]
         return nullptr;
     if (site.something_closed() && !still_open(parts, arguments, count)) [[unlikely]]

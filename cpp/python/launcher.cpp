@@ -12,7 +12,9 @@
 
 #include <nanobind/stl/string.h>
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <optional>
 #include <structmember.h>
@@ -23,30 +25,30 @@ namespace {
 
 /// What the callable needs; the C++ part of the Python object, built in place and never moved.
 struct Bound {
+    LaunchParts parts; // with CURRENT only kernel, layout, config and manner hold
     std::shared_ptr<const launch::Kernel> kernel;
     std::shared_ptr<const launch::Layout> layout;
     nb::object config_object, stream_object, metadata; // stream_object: a Stream or CURRENT
     handles::StreamHandle handle;                      // empty with CURRENT
     LaunchSource source;
-    LaunchParts parts; // with CURRENT only kernel, layout, config and manner hold
 
     Bound(std::shared_ptr<const launch::Kernel> kernel_,
           std::shared_ptr<const launch::Layout> layout_, nb::object config, nb::object stream,
           nb::object metadata_, GilManner gil, handles::StreamHandle handle_,
           handles::LaunchQueue* queue)
-        : kernel(std::move(kernel_)), layout(std::move(layout_)), config_object(std::move(config)),
+        : parts{*kernel_,
+                *layout_,
+                *instance_or_exact<LaunchConfig>(config.ptr()),
+                handle_ ? handles::box_of<handles::StreamBox>(handle_) : no_stream(),
+                handle_ ? instance_or_exact<Stream>(stream.ptr())->handle : always_open(),
+                source,
+                queue,
+                gil},
+          kernel(std::move(kernel_)), layout(std::move(layout_)), config_object(std::move(config)),
           stream_object(std::move(stream)), metadata(std::move(metadata_)),
           handle(std::move(handle_)),
           source{kernel, config_object.ptr(), handle ? stream_object.ptr() : nullptr,
-                 metadata.ptr()},
-          parts{*kernel,
-                *layout,
-                *instance_or_exact<LaunchConfig>(config_object.ptr()),
-                handle ? handles::box_of<handles::StreamBox>(handle) : no_stream(),
-                handle ? instance_or_exact<Stream>(stream_object.ptr())->handle : always_open(),
-                source,
-                queue,
-                gil} {}
+                 metadata.ptr()} {}
     Bound(const Bound&) = delete;
     Bound& operator=(const Bound&) = delete;
 
@@ -88,17 +90,18 @@ bool is_collected(PyObject* self) {
 }
 
 /// The names of keyword arguments; callers pass them interned, which is compared first.
-struct Keyword {
-    const char* text;
-    PyObject* name = nullptr;
+enum class Keyword : std::uint8_t { Stream, Grid, Block, ShmemSize, Unknown };
+constexpr std::array<const char*, 4> kKeywords{"stream", "grid", "block", "shmem_size"};
+std::array<PyObject*, kKeywords.size()> keywords;
 
-    bool is(PyObject* given) {
-        if (given == name) return true;
-        return PyUnicode_CompareWithASCIIString(given, text) == 0;
-    }
-};
-Keyword stream_keyword{"stream"}, grid_keyword{"grid"}, block_keyword{"block"},
-    shmem_keyword{"shmem_size"};
+Keyword keyword_of(PyObject* name) {
+    for (std::size_t i = 0; i < keywords.size(); ++i)
+        if (name == keywords[i]) return static_cast<Keyword>(i);
+    for (std::size_t i = 0; i < keywords.size(); ++i)
+        if (PyUnicode_CompareWithASCIIString(name, kKeywords[i]) == 0)
+            return static_cast<Keyword>(i);
+    return Keyword::Unknown;
+}
 
 /// A call that overrides the stream or parts of the configuration by keyword.
 PyObject* call_with_keywords(const Bound& bound, PyObject* const* arguments, std::size_t count,
@@ -111,18 +114,22 @@ PyObject* call_with_keywords(const Bound& bound, PyObject* const* arguments, std
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
             nb::handle value(arguments[count + static_cast<std::size_t>(i)]);
             PyObject* name = PyTuple_GET_ITEM(names, i);
-            if (stream_keyword.is(name)) {
+            const Keyword keyword = keyword_of(name);
+            reshaped |= keyword != Keyword::Stream;
+            switch (keyword) {
+            case Keyword::Stream:
                 stream = value.ptr();
-                continue;
-            }
-            reshaped = true;
-            if (grid_keyword.is(name))
+                break;
+            case Keyword::Grid:
                 shape.grid = dimensions(value, "grid");
-            else if (block_keyword.is(name))
+                break;
+            case Keyword::Block:
                 shape.block = dimensions(value, "block");
-            else if (shmem_keyword.is(name))
+                break;
+            case Keyword::ShmemSize:
                 shape.shmem_size = shared_bytes(value);
-            else {
+                break;
+            case Keyword::Unknown:
                 PyErr_Format(PyExc_TypeError,
                              "kernel '%s': unexpected keyword argument %R (known: stream, grid, "
                              "block, shmem_size)",
@@ -134,6 +141,15 @@ PyObject* call_with_keywords(const Bound& bound, PyObject* const* arguments, std
         if (reshaped) other.emplace(shape);
         const LaunchSource source{bound.kernel, reshaped ? nullptr : bound.config_object.ptr(),
                                   stream, bound.metadata.ptr()};
+        if (bound.handle && stream == bound.stream_object.ptr()) {
+            if (!bound.parts.open) return stream_closed(*bound.kernel);
+            if (reshaped && other->needs_preparation())
+                make_ready(*bound.kernel, other->shape(), bound.parts.stream);
+            return launch_with({*bound.kernel, *bound.layout, reshaped ? *other : own,
+                                bound.parts.stream, bound.parts.open, source, bound.parts.queue,
+                                bound.parts.gil},
+                               arguments, count);
+        }
         return launch_on(stream, source, *bound.layout, reshaped ? *other : own, bound.parts.gil,
                          reshaped || stream != bound.stream_object.ptr(), arguments, count);
     } catch (...) {
@@ -340,8 +356,8 @@ void bind_launcher(nb::module_& module) {
     launcher_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
     if (!launcher_type) throw nb::python_error();
     module.attr("Launcher") = nb::handle(reinterpret_cast<PyObject*>(launcher_type));
-    for (Keyword* keyword : {&stream_keyword, &grid_keyword, &block_keyword, &shmem_keyword})
-        keyword->name = PyUnicode_InternFromString(keyword->text);
+    for (std::size_t i = 0; i < keywords.size(); ++i)
+        keywords[i] = PyUnicode_InternFromString(kKeywords[i]);
 }
 
 } // namespace cudamod::python

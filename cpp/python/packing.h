@@ -31,13 +31,18 @@ class ArgumentRoom {
 
   private:
     static constexpr std::size_t kStackBytes = 4096, kStackArguments = 256;
-    alignas(16) std::byte stack_cells_[kStackBytes];
-    void* stack_pointers_[kStackArguments];
     std::unique_ptr<std::byte[]> heap_;
 
   public:
     std::byte* cells = stack_cells_;
     void** pointers = stack_pointers_; // what the driver takes: the address of each argument
+
+  private:
+    // In this order: were a pointer's place a multiple of 4 KiB from its cell's, the processor
+    // would take the driver's read of the pointer for one of the cell, and wait until that is
+    // written.
+    void* stack_pointers_[kStackArguments];
+    alignas(16) std::byte stack_cells_[kStackBytes];
 };
 
 /// Writes every argument into its cell (`cells + slot`) and the cell's address into `pointers`.
@@ -49,8 +54,11 @@ inline bool pack(const launch::Layout& layout, PyObject* const* arguments, std::
     for (std::size_t i = 0; i < count; ++i, ++parameter) {
         std::byte* cell = cells + parameter->slot;
         pointers[i] = cell;
+        if (convert_common(arguments[i], *parameter, cell, site.device)) [[likely]]
+            continue;
         site.index = i;
-        if (!convert(arguments[i], *parameter, cell, site)) [[unlikely]]
+        site.may_run_python();
+        if (!convert_any(arguments[i], *parameter, cell, site)) [[unlikely]]
             return false;
     }
     return true;

@@ -17,7 +17,7 @@ bool refuse_host(PyObject* value, const ArgumentSite& site) {
     PyErr_Format(PyExc_TypeError,
                  "kernel '%s', argument %zu: %s object lies in host memory; kernels need device, "
                  "pinned or managed memory",
-                 site.kernel.c_str(), site.index, Py_TYPE(value)->tp_name);
+                 site.kernel.name().c_str(), site.index, Py_TYPE(value)->tp_name);
     return false;
 }
 
@@ -25,7 +25,7 @@ bool refuse_device(PyObject* value, int device, const ArgumentSite& site) {
     PyErr_Format(
         PyExc_ValueError,
         "kernel '%s', argument %zu: %s object lies on device %d, but the launch is on device %d",
-        site.kernel.c_str(), site.index, Py_TYPE(value)->tp_name, device, site.device);
+        site.kernel.name().c_str(), site.index, Py_TYPE(value)->tp_name, device, site.device);
     return false;
 }
 
@@ -78,10 +78,25 @@ const void* dlpack_exchange_api(PyTypeObject* type) {
     return api && api->dltensor_from_py_object_no_sync ? api : nullptr;
 }
 
+bool lacks_memory(const DLTensor& tensor) {
+    if (tensor.device.device_type != kDLCUDA) return false;
+    for (std::int32_t i = 0; i < tensor.ndim; ++i)
+        if (tensor.shape[i] == 0) return false;
+    return true;
+}
+
+bool without_memory(PyObject* value, const ArgumentSite& site) {
+    PyErr_Format(
+        PyExc_TypeError,
+        "kernel '%s', argument %zu: %s object has elements, but no memory (a fake tensor?)",
+        site.kernel.name().c_str(), site.index, Py_TYPE(value)->tp_name);
+    return false;
+}
+
 bool not_described(PyObject* value, const ArgumentSite& site) {
     if (!PyErr_Occurred())
         PyErr_Format(PyExc_TypeError, "kernel '%s', argument %zu: DLPack can't describe %s object",
-                     site.kernel.c_str(), site.index, Py_TYPE(value)->tp_name);
+                     site.kernel.name().c_str(), site.index, Py_TYPE(value)->tp_name);
     return false;
 }
 
@@ -148,11 +163,33 @@ bool pointer_from_dlpack_methods(PyObject* value, std::byte* cell, const Argumen
     const DLTensor* tensor = capsule.is_valid() ? tensor_in(capsule.ptr()) : nullptr;
     if (!tensor) return not_described(value, site);
     auto address = reinterpret_cast<std::uint64_t>(tensor->data);
+    if (!address && lacks_memory(*tensor)) return without_memory(value, site);
     if (address) address += tensor->byte_offset;
     const DLDevice& device = tensor->device;
     return device.device_type == kDLCUDA && device.device_id == site.device
                ? store(address, cell)
                : pointer_elsewhere(value, device, address, cell, site);
+}
+
+bool pointer_from_cupy(PyObject* value, std::byte* cell, const ArgumentSite& site) {
+    static PyObject* const data_name = PyUnicode_InternFromString("data");
+    static PyObject* const device_name = PyUnicode_InternFromString("device_id");
+    static PyObject* const address_name = PyUnicode_InternFromString("ptr");
+    nb::object data = nb::steal(PyObject_GetAttr(value, data_name));
+    nb::object device, address;
+    if (data.is_valid()) device = nb::steal(PyObject_GetAttr(data.ptr(), device_name));
+    if (device.is_valid()) address = nb::steal(PyObject_GetAttr(data.ptr(), address_name));
+    auto number = [](const nb::object& object, std::uint64_t& result) {
+        bool negative;
+        return object.is_valid() && PyLong_CheckExact(object.ptr()) &&
+               read_long(object.ptr(), result, negative) && !negative;
+    };
+    std::uint64_t ordinal, pointer;
+    if (number(device, ordinal) && number(address, pointer) &&
+        ordinal == static_cast<std::uint64_t>(site.device))
+        return store(pointer, cell);
+    PyErr_Clear();
+    return false;
 }
 
 bool pointer_from_cuda_array(PyObject* value, std::byte* cell, const ArgumentSite& site) {
@@ -169,13 +206,13 @@ bool pointer_from_cuda_array(PyObject* value, std::byte* cell, const ArgumentSit
     if (mask && mask != Py_None)
         PyErr_Format(PyExc_TypeError,
                      "kernel '%s', argument %zu: a masked %s object has no single address",
-                     site.kernel.c_str(), site.index, Py_TYPE(value)->tp_name);
+                     site.kernel.name().c_str(), site.index, Py_TYPE(value)->tp_name);
     else if (!address || !PyLong_Check(address) || !read_long(address, magnitude, negative) ||
              negative)
         PyErr_Format(PyExc_TypeError,
                      "kernel '%s', argument %zu: __cuda_array_interface__ of %s object has no "
                      "address in 'data' (got %R)",
-                     site.kernel.c_str(), site.index, Py_TYPE(value)->tp_name,
+                     site.kernel.name().c_str(), site.index, Py_TYPE(value)->tp_name,
                      data ? data : Py_None);
     else
         done = check_address(value, magnitude, site) && store(magnitude, cell);
@@ -186,21 +223,21 @@ bool pointer_from_cuda_array(PyObject* value, std::byte* cell, const ArgumentSit
 bool pointer_from_buffer(const Buffer& buffer, std::byte* cell, const ArgumentSite& site) {
     if (buffer.closed) {
         PyErr_Format(PyExc_RuntimeError, "kernel '%s', argument %zu: Buffer has been closed",
-                     site.kernel.c_str(), site.index);
+                     site.kernel.name().c_str(), site.index);
         return false;
     }
     if (buffer.device == kNoDevice) {
         PyErr_Format(PyExc_TypeError,
                      "kernel '%s', argument %zu: the memory resource of the Buffer says that no "
                      "device reaches it",
-                     site.kernel.c_str(), site.index);
+                     site.kernel.name().c_str(), site.index);
         return false;
     }
     if (!buffer.reachable_from(site.device) && !peer_reaches(buffer, site.device)) {
         PyErr_Format(
             PyExc_ValueError,
             "kernel '%s', argument %zu: Buffer lies on device %d, but the launch is on device %d",
-            site.kernel.c_str(), site.index, buffer.device, site.device);
+            site.kernel.name().c_str(), site.index, buffer.device, site.device);
         return false;
     }
     return store(buffer.address, cell);

@@ -91,8 +91,8 @@ struct CallPrepared {
     CUresult operator()(const LaunchParts& parts, void** pointers) const {
         return CallDriver::in_manner(parts, [&] {
             return native.numAttrs
-                       ? launch::call(parts.config, parts.stream, parts.kernel.raw(), pointers)
-                       : launch::call(native, parts.stream, parts.kernel.raw(), pointers);
+                       ? launch::call(parts.config, parts.stream, parts.function, pointers)
+                       : launch::call(native, parts.stream, parts.function, pointers);
         });
     }
 };
@@ -162,7 +162,7 @@ PyObject* set_arg(PyObject* self, PyObject* const* given, Py_ssize_t count) {
         std::unique_ptr<std::byte[]> large;
         if (bytes > sizeof small) large.reset(new std::byte[bytes]);
         std::byte* cell = large ? large.get() : small;
-        ArgumentSite site{launch.kernel->name(), index, launch.box().device};
+        ArgumentSite site{*launch.kernel, index, launch.box().device};
         if (!convert(given[1], parameter, cell, site)) return nullptr;
         if (site.something_closed() && !still_open(launch.parts, given + 1, 1)) return nullptr;
         PreparedArguments::Owner owner = owner_of(given[1]);
@@ -314,7 +314,7 @@ nb::object make_prepared(std::shared_ptr<const launch::Kernel> kernel,
         throw nb::python_error();
     }
     auto converted = std::make_unique<PreparedArguments>(*layout);
-    ArgumentSite site{kernel->name(), 0, handles::box_of<handles::StreamBox>(handle).device};
+    ArgumentSite site{*kernel, 0, handles::box_of<handles::StreamBox>(handle).device};
     if (!pack(*layout, arguments, count, converted->cells.get(), converted->pointers.data(), site))
         throw nb::python_error();
     auto* prepared = PyObject_GC_New(Prepared, prepared_type);

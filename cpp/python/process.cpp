@@ -1,4 +1,5 @@
 #include "driver/environment.h"
+#include "handles/deferred_frees.h"
 #include "handles/destruction.h"
 #include "handles/memory_pool.h"
 #include "handles/retirement.h"
@@ -54,15 +55,19 @@ void bind_process(nb::module_& module) {
     module.def(
         "reclaim",
         [] {
+            begin_public_call();
             handles::reclaim_pools(true);
             GilReleased unlocked;
             return handles::reclaim();
         },
         "Unload every retired library; answers how many. Destroys the memory pools that waited for "
         "their last frees, too.");
+    module.def("free_deferred", handles::free_deferred,
+               "Frees what could not be freed while its stream was captured.");
     module.def(
         "retired",
         [] {
+            begin_public_call();
             handles::Retired retired = handles::retired();
             return nb::make_tuple(retired.libraries, retired.image_bytes);
         },

@@ -1,6 +1,7 @@
 #include "python/public_call.h"
 
 #include "driver/status.h"
+#include "handles/destruction.h"
 #include "python/error.h"
 #include "python/host_callback.h"
 #include "python/instance.h"
@@ -9,7 +10,9 @@
 namespace cudamod::python {
 
 bool deliver_reports() {
+    const bool ended = handles::end_postponed_boxes();
     std::vector<handles::Report> reports = handles::take_reports();
+    if (!ended) handles::attention.fetch_or(handles::kReportsPending, std::memory_order_relaxed);
     deliver_trace_events();
     drop_finished_callbacks();
     for (const handles::Report& report : reports) {

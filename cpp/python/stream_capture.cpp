@@ -3,6 +3,7 @@
 #include "driver/status.h"
 #include "driver/table.h"
 #include "handles/context.h"
+#include "handles/deferred_frees.h"
 #include "handles/destruction.h"
 #include "python/gil_released.h"
 #include "python/graph.h"
@@ -60,7 +61,9 @@ nb::object end_capture(const Stream& self) {
         status = driver::table.cuStreamEndCapture(*stream, &graph);
     }
     driver::check(status, "cuStreamEndCapture", [&] { return capture_subject(stream); });
-    return new_graph(handles::adopt_graph(graph, box.context));
+    nb::object made = new_graph(handles::adopt_graph(graph, box.context));
+    handles::free_deferred();
+    return made;
 }
 
 bool is_capturing(const Stream& self) {

@@ -121,8 +121,8 @@ DIFFERENCES = [
     ),
     Difference(
         "classes of exceptions for bad numbers",
-        "OverflowError for negative and too large sizes, ValueError for a float as device, "
-        "AssertionError for an unknown code type",
+        "OverflowError for negative and too large sizes, a float cut to a size, ValueError for "
+        "one as device, AssertionError for an unknown code type",
         "ValueError for a number out of range, TypeError for what is no integer",
         "one rule for all calls",
         {
@@ -130,7 +130,101 @@ DIFFERENCES = [
             "occupancy.negative": "ValueError",
             "occupancy.huge": "ValueError",
             "device.float": "TypeError",
+            "pool_options.negative": "ValueError",
+            "pool_errors.negative": "ValueError",
+            "pool_errors.float": "TypeError",
+            "pool_pinned.legacy_negative": "ValueError",
             "code_errors.bad_type": "ValueError",
+        },
+    ),
+    Difference(
+        "errors of compilers and linkers",
+        "`NVRTCError` (a CUDAError), `nvJitLinkError`, `nvvmError`; RuntimeErrors and CUDAErrors "
+        "for bad options; an architecture that nvJitLink can't read ends the process",
+        "`CompileError`, a CUDAError, with `.log` and `.options`; TypeErrors and ValueErrors for "
+        "bad options, when they are made",
+        "one class for one kind of failure",
+        {
+            "program_errors.arch": "ValueError",
+            "program_errors.macro": "TypeError",
+            "program_errors.type_class": "TypeError",
+            "program_ptx.broken": "CUDAError",
+            "program_nvvm.broken": "CUDAError",
+            "program_nvvm.not_for_it": "ValueError",
+            "linker.undefined": "CUDAError",
+            "linker_errors.broken": "CUDAError",
+            "linker_errors.missing": "CUDAError CUDA_ERROR_FILE_NOT_FOUND",
+        },
+    ),
+    Difference(
+        "compiling and linking again",
+        "a program with name expressions compiles once, a linker links once; an image given as "
+        "bytearray can't be linked",
+        "as often as you like, from any image",
+        "nothing of a compiler is kept between calls",
+        {
+            "program_names.again": ["add<float>", "n::add<unsigned, 4>", "n::add<unsigned, 5>"],
+            "linker_errors.bytearray": "cubin",
+        },
+    ),
+    Difference(
+        "what a linker drops or breaks at",
+        "of code that is not relocatable nothing is linked, in silence; names that two inputs "
+        "define give a broken cubin, or a crash",
+        "ValueError; CompileError",
+        "the code would be missing, or not load",
+        {"linker_errors.whole": "ValueError"},
+    ),
+    Difference(
+        "flags of `LinkerOptions`",
+        "`-ftz=true`; a tuple of names is dropped; `time=False` is `-time`",
+        "`-ftz=1`, each name, nothing",
+        "as nvJitLink documents them: it refuses the word once it optimises LTO-IR",
+        {
+            **{
+                f"linker_options.{name}{number}": ["-arch=sm_90", f"-{flag}={value}"]
+                for name, flag in (
+                    ("ftz", "ftz"),
+                    ("prec_div", "prec-div"),
+                    ("prec_sqrt", "prec-sqrt"),
+                    ("fma", "fma"),
+                )
+                for number, value in (("", 1), ("1", 0))
+            },
+            "linker_options.tuple": ["-arch=sm_90", "-kernels-used=a", "-kernels-used=b"],
+            "linker_options.time_off": ["-arch=sm_90"],
+        },
+    ),
+    Difference(
+        "`ParamInfo` and the occupancy's tuple",
+        "named tuples with `_asdict` and `_replace`",
+        "tuples with the same names, without these",
+        "`collections` would take a third of the time that importing takes",
+        {"program_modules.as_dict": "AttributeError"},
+    ),
+    Difference(
+        "`attributes` of a memory resource",
+        "one object, read only",
+        "a new view at each read; the writable ones can be set",
+        "thresholds and policies are there to be set",
+        {"pool_attributes.same": False, "pool_attributes.settable": None},
+    ),
+    Difference(
+        "`LegacyPinnedMemoryResource.device_id`",
+        "RuntimeError",
+        "-1, as for other pinned memory",
+        "one rule for memory that is no device's",
+        {"pool_pinned.legacy_device_id": -1},
+    ),
+    Difference(
+        "resources and events for other processes",
+        "a resource is known by its uuid once it was sent; an event is made by recording only",
+        "known as soon as it is made; any event can be made so",
+        "what is sent twice should not depend on the first time",
+        {
+            "pool_shared.known": True,
+            "pool_shared.event": True,
+            "pool_shared.descriptor_direct": "TypeError",
         },
     ),
     Difference(

@@ -3,6 +3,7 @@
     python run_programs.py MODULE NAME...
 
 prints what each showed, as JSON. Each program runs in this process, with device 0 current.
+Processes that it starts find the same module in cuda.core's place.
 """
 
 from __future__ import annotations
@@ -16,19 +17,24 @@ from pathlib import Path
 HERE = Path(__file__).parent
 
 
+MODULE, *NAMES = sys.argv[1:]
+sys.path.insert(0, str(HERE))
+core = importlib.import_module(MODULE)
+if MODULE != "cuda.core":
+    try:
+        package = importlib.import_module("cuda")  # the compilers' bindings are in it, too
+    except ModuleNotFoundError:
+        package = sys.modules["cuda"] = types.ModuleType("cuda")
+    package.core = core  # type: ignore[attr-defined]
+    sys.modules["cuda.core"] = core
+
+
 def main() -> None:
     """Run the programs."""
-    module, *names = sys.argv[1:]
-    sys.path.insert(0, str(HERE))
-    core = importlib.import_module(module)
-    if module != "cuda.core":
-        package = types.ModuleType("cuda")
-        package.core = core  # type: ignore[attr-defined]
-        sys.modules.update({"cuda": package, "cuda.core": core})
     import outcome
 
     results = {}
-    for name in names:
+    for name in NAMES:
         core.Device(0).set_current()
         outcome.shown.clear()
         path = HERE / "programs" / f"{name}.py"

@@ -1,36 +1,11 @@
 /// Statements inside of a kernel: what loads runs to its end or to a fault, or is stopped.
 #include "harness.h"
 
-#include <atomic>
 #include <chrono>
-#include <thread>
 
 namespace {
 
-/// Stops the launch that has run for a while.
-class Watch {
-  public:
-    Watch() : thread_([this] { run(); }) { thread_.detach(); }
-
-    std::atomic<bool> cancel = false;
-    void begin() {
-        cancel = false;
-        ticks_ = 0;
-        running_ = true;
-    }
-    void end() { running_ = false; }
-
-  private:
-    void run() {
-        for (;;) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(5));
-            if (running_ && ++ticks_ > 8) cancel = true;
-        }
-    }
-    std::atomic<bool> running_ = false;
-    std::atomic<int> ticks_ = 0;
-    std::thread thread_;
-};
+constexpr std::chrono::milliseconds kLongest{45};
 
 std::string kernel(std::string_view body) {
     return ".version 9.0\n.target sm_90a\n.address_size 64\n.global .align 8 .b8 g[256];\n.const "
@@ -48,7 +23,6 @@ std::string kernel(std::string_view body) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace harness;
-    static Watch& watch = *new Watch;
     const std::string text = kernel({reinterpret_cast<const char*>(data), size});
     const ptx::LoadResult loaded = load(text);
     if (!loaded.program) {
@@ -58,14 +32,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Module module(text);
     if (!module.loaded() || module.program().entries()[0].parameter_bytes != 20) return 0;
     const auto out = module.memory.allocate(1024), in = module.memory.allocate(1024);
-    module.options.watch = [] { return watch.cancel ? "was stopped" : nullptr; };
+    const auto end = std::chrono::steady_clock::now() + kLongest;
+    module.options.watch = [end] {
+        return std::chrono::steady_clock::now() < end ? nullptr : "long enough";
+    };
     module.options.checks = ptx::kCheckUninitialized | ptx::kCheckRaces | ptx::kCheckBarriers;
     module.options.found = [](const ptx::Fault& finding) { return !finding.message.empty(); };
     module.options.dynamic_shared_bytes = 64;
     module.options.cluster = {2, 1, 1};
-    watch.begin();
     const auto fault = module.launch("k", {2, 1, 1}, {64, 1, 1}, out, in, 40u);
-    watch.end();
     if (fault && fault->message.empty()) __builtin_trap();
     return 0;
 }
