@@ -2,7 +2,6 @@
 
 #include "formats/mangled_parser.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <cxxabi.h>
 #include <memory>
@@ -25,12 +24,17 @@ std::optional<std::string> runtime_demangle(const std::string& mangled) {
     return std::string(text.get());
 }
 
-/// Few enough S_ and T_ that the text can't explode; letters inside of identifiers count as well.
-bool expands_little(std::string_view mangled) {
-    return mangled.size() <= kLongestUnparsed &&
-           std::count(mangled.begin(), mangled.end(), 'S') +
-                   std::count(mangled.begin(), mangled.end(), 'T') <=
-               kMostBackReferences;
+/// Whether the runtime surely ends soon: few S_ and T_, whose texts would multiply, and no vendor's
+/// qualifier (U and a name), on which GCC 12's can loop for ever. Letters inside of identifiers
+/// count as well; closures (Ul, Ut) don't.
+bool ends_soon(std::string_view mangled) {
+    std::ptrdiff_t references = 0;
+    for (std::size_t i = 0; i < mangled.size(); ++i) {
+        if (mangled[i] == 'S' || mangled[i] == 'T') ++references;
+        const char next = i + 1 < mangled.size() ? mangled[i + 1] : '\0';
+        if (mangled[i] == 'U' && next != 'l' && next != 't') return false;
+    }
+    return mangled.size() <= kLongestUnparsed && references <= kMostBackReferences;
 }
 
 std::string base_name(const MangledTree& tree) {
@@ -101,7 +105,7 @@ std::optional<MangledName> read_mangled_name(std::string_view mangled) {
     auto tree = parse_mangled_function(mangled);
     auto own_text = tree ? MangledTypes(*tree).spell_function() : std::nullopt;
     if (!own_text) {
-        if (!expands_little(mangled)) return std::nullopt;
+        if (!ends_soon(mangled)) return std::nullopt;
         auto text = runtime_demangle(std::string(mangled));
         if (!text) return std::nullopt;
         result.demangled = std::move(*text);
