@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import nox
 
@@ -75,8 +76,9 @@ def threads(session: nox.Session) -> None:
         "tests/test_callback.py",
         "tests/test_sequence.py",
     ]
+    suppressions = Path("tests/thread_sanitizer.supp").resolve()
     running = {
         "LD_PRELOAD": library("libtsan.so"),
-        "TSAN_OPTIONS": "halt_on_error=1 second_deadlock_stack=1 die_after_fork=0",
+        "TSAN_OPTIONS": f"suppressions={suppressions} halt_on_error=1 die_after_fork=0",
     }
     session.run("pytest", *where, env=running)

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -52,6 +53,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # Through the environment, so that child processes run on the same driver.
     os.environ["CUDAMOD_DRIVER"] = CHOICES[config.getoption("--driver")]
+    # A shell has what it runs in the background, and so its children, ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "emulated: what only the emulated driver survives or tells")
 
 

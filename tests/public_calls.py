@@ -253,7 +253,10 @@ CALLS: dict[str, Callable[[Scene], object]] = {
     "Buffer.copy_from": lambda s: s.buffer.copy_from(bytes(8), stream=s.stream),
     "Buffer.copy_from, buffer": lambda s: s.buffer.copy_from(s.other, stream=s.stream),
     "Buffer.fill": lambda s: s.buffer.fill(1, stream=s.stream),
-    "Buffer.fill, default": lambda s: s.buffer.fill(b"ab", stream=s.device.default_stream),
+    "Buffer.fill, default": lambda s: (
+        s.buffer.fill(b"ab", stream=s.device.default_stream),
+        s.device.default_stream.sync(),  # the buffer is freed in another stream's order
+    ),
     "Buffer.close": lambda s: s.other.close(),
     "Buffer.close, default": lambda s: s.other.close(s.device.default_stream),
     "Buffer.from_handle": lambda s: Buffer.from_handle(s.buffer.handle, 8),

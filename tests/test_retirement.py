@@ -52,7 +52,8 @@ def test_retiring_calls_no_driver(device: Device) -> None:
         handles.reclaim()
     names = [call.name for call in emulator.journal()]
     assert names.count("cuLibraryUnload") == 1
-    assert names.count("cuThreadExchangeStreamCaptureMode") == 2
+    at = names.index("cuLibraryUnload")  # pools of other tests may be asked before, too
+    assert names[at - 1] == names[at + 1] == "cuThreadExchangeStreamCaptureMode"
     assert emulator.counts()["library"] == live
 
 

@@ -155,6 +155,7 @@ CUDAMOD_API cuEventSynchronize(CUevent handle) {
                 wait_for(recording);
                 lock.lock();
             }
+            if (recording.mark) stream_order().host_learns(recording.mark->clock);
             require_healthy(*event->context);
         },
         handle);

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -13,11 +14,22 @@ from graph_api import Graphs
 from test_emulated_asynchrony import NON_BLOCKING, SIZE
 from test_emulated_control import control, sentences  # noqa: F401 -- fixtures
 
-#: `put` and `read` a word; `each` stores a word per thread of a grid; `bump` adds with an atomic;
-#: `byte` stores one byte; `vector` reads 16 bytes; `paste` copies 16 bytes by cp.async.
+#: `gate` waits until *flag is not 0; `put` and `read` a word; `each` stores a word per thread of a
+#: grid; `bump` adds with an atomic; `byte` stores one byte; `vector` reads 16 bytes; `paste` copies
+#: 16 bytes by cp.async.
 KERNELS = b""".version 8.0
 .target sm_90
 .address_size 64
+.visible .entry gate(.param .u64 flag)
+{
+    .reg .b64 %m; .reg .b32 %x; .reg .pred %p;
+    ld.param.u64 %m, [flag];
+AGAIN:
+    ld.volatile.global.u32 %x, [%m];
+    setp.eq.u32 %p, %x, 0;
+    @%p bra AGAIN;
+    ret;
+}
 .visible .entry put(.param .u64 to)
 {
     .reg .b64 %m;
@@ -87,7 +99,7 @@ class Programs:
     def __init__(self, driver: EmulatedDriver) -> None:
         self.driver, self.graphs = driver, Graphs(driver)
         library = driver.load(KERNELS)
-        names = ("put", "read", "each", "bump", "byte", "vector", "paste")
+        names = ("gate", "put", "read", "each", "bump", "byte", "vector", "paste")
         self.kernels = {name: driver.kernel(library, name.encode()) for name in names}
         self.memory = driver.upload(bytes(4096))
         self.one, self.two = (driver.pointer("cuStreamCreate", NON_BLOCKING) for _ in range(2))
@@ -103,6 +115,22 @@ class Programs:
 
     def call(self, name: str, *arguments: Any) -> None:
         assert self.driver.status(name, *arguments) in (0, LAUNCH_FAILED)
+
+    @contextmanager
+    def first_stream_first(self) -> Iterator[None]:
+        """What is enqueued runs in the first stream before the second, which nothing orders.
+
+        That the host waits for the first stream comes after all of it was enqueued.
+        """
+        flag = self.driver.pointer("cuMemAllocHost", SIZE(4))
+        word = ctypes.c_uint32.from_address(flag.value or 0)
+        word.value = 0
+        assert self.driver.launch(self.kernels["gate"], [flag], stream=self.two) == 0
+        try:
+            yield
+            self.call("cuStreamSynchronize", self.one)
+        finally:
+            word.value = 1
 
     def at(self, offset: int) -> Pointer:
         return Pointer((self.memory.value or 0) + offset)
@@ -258,9 +286,9 @@ CONFLICTS: dict[str, tuple[Step, Step, str]] = {
 @pytest.mark.parametrize("how", CONFLICTS)
 def test_what_nothing_orders_is_found(programs: Programs, control: Any, how: str) -> None:  # noqa: F811
     first, second, text = CONFLICTS[how]
-    first(programs)
-    time.sleep(0.005)  # it is over, and still nothing orders the two
-    second(programs)
+    with programs.first_stream_first():
+        first(programs)
+        second(programs)
     assert programs.driver.status("cuCtxSynchronize") == LAUNCH_FAILED
     (finding,) = control.findings()
     assert finding.kind == "stream conflict"
@@ -318,9 +346,10 @@ def test_what_orders_nothing(programs: Programs, control: Any, order: Step) -> N
 
 
 def test_what_is_said(programs: Programs, control: Any, sentences: list[str]) -> None:  # noqa: F811
-    programs.run("each", programs.one, grid=3, block=64)
-    programs.run("read", programs.two, at=4 * 70)
-    programs.run("put", programs.two, at=4 * 70)
+    with programs.first_stream_first():
+        programs.run("each", programs.one, grid=3, block=64)
+        programs.run("read", programs.two, at=4 * 70)
+        programs.run("put", programs.two, at=4 * 70)
     assert programs.driver.status("cuStreamSynchronize", programs.two) == LAUNCH_FAILED
     (finding,) = control.findings()
     address = (programs.memory.value or 0) + 280
@@ -330,7 +359,7 @@ def test_what_is_said(programs: Programs, control: Any, sentences: list[str]) ->
     stored = "st.global.u32 [%m], %x0;"
     line = next(n for n, text in enumerate(LINES, 1) if stored in text)
     assert (
-        f"read of 4 bytes at {address:#x} (stream {programs.two.value:#x}, its work 1) conflicts "
+        f"read of 4 bytes at {address:#x} (stream {programs.two.value:#x}, its work 2) conflicts "
         f"at {address:#x} with the write by kernel 'each', line {line} '{stored}', block (1,0,0), "
         f"thread (6,0,0) (stream {programs.one.value:#x}, its work 1): no event, stream or "
         "synchronization orders the two"
@@ -361,11 +390,13 @@ def test_readers_and_atomics_do_not_conflict(programs: Programs, control: Any) -
 
 def test_every_reader_is_remembered(programs: Programs, control: Any) -> None:  # noqa: F811
     streams = [programs.driver.pointer("cuStreamCreate", NON_BLOCKING) for _ in range(5)]
-    for stream in streams:
-        programs.run("read", stream)
-    for stream in streams[1:]:
-        programs.order(stream, programs.two)
-    programs.run("put", programs.two)
+    streams[0] = programs.one
+    with programs.first_stream_first():
+        for stream in streams:
+            programs.run("read", stream)
+        for stream in streams[1:]:
+            programs.order(stream, programs.two)
+        programs.run("put", programs.two)
     assert programs.driver.status("cuCtxSynchronize") == LAUNCH_FAILED
     assert f"(stream {streams[0].value:#x}, its work 1)" in control.findings()[0].text
 
@@ -431,11 +462,11 @@ def test_memory_freed_too_early(programs: Programs, control: Any, ordered: bool)
     memory = programs.memory = programs.pooled(programs.one)
     programs.run("put", programs.one)
     programs.call("cuStreamSynchronize", programs.one)
-    programs.run("read", programs.one)
-    time.sleep(0.02)
-    if ordered:
-        event(programs)
-    programs.call("cuMemFreeAsync", memory, programs.two)
+    with programs.first_stream_first():
+        programs.run("read", programs.one)
+        if ordered:
+            event(programs)
+        programs.call("cuMemFreeAsync", memory, programs.two)
     status = programs.driver.status("cuCtxSynchronize")
     if ordered:
         assert (status, control.findings()) == (0, [])
@@ -446,11 +477,11 @@ def test_memory_freed_too_early(programs: Programs, control: Any, ordered: bool)
 
 @pytest.mark.parametrize("ordered", [True, False])
 def test_memory_used_before_it_is_there(programs: Programs, control: Any, ordered: bool) -> None:  # noqa: F811
-    programs.memory = programs.pooled(programs.one)
-    time.sleep(0.02)
-    if ordered:
-        event(programs)
-    programs.run("put", programs.two)
+    with programs.first_stream_first():
+        programs.memory = programs.pooled(programs.one)
+        if ordered:
+            event(programs)
+        programs.run("put", programs.two)
     status = programs.driver.status("cuCtxSynchronize")
     assert status == (0 if ordered else LAUNCH_FAILED)
     if not ordered:
