@@ -47,8 +47,8 @@ struct Allocation {
     std::atomic<bool> of_graph{false}; ///< of an allocation node, whose addresses stay reserved
     std::atomic<int> uses{1}; ///< of a node's memory: launches that hold it; 0: not allocated now
 
-    std::shared_ptr<Mark> begun;         ///< reached when a stream-ordered allocation takes effect
-    bool freeing = false;                ///< a stream is to free it; under the driver's lock
+    std::shared_ptr<Mark> begun; ///< reached when a stream-ordered allocation takes effect
+    std::uint64_t freeing = 0;   ///< the free that a stream is to run; under the driver's lock
     std::unique_ptr<WrittenMap> written; ///< null: nobody watches
     std::unique_ptr<AccessMap> accesses; ///< null until work uses it that is checked
     std::once_flag accesses_made;

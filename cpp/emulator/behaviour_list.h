@@ -52,6 +52,7 @@ CUDAMOD_BEHAVIOUR("pool", measured, "High-water marks can be set to 0 alone; the
 CUDAMOD_BEHAVIOUR("pool", documented, "Managed pools lie nowhere, or prefer a device, the host or a node; they are as new as CUDA 13.0 and cannot be exported.")
 CUDAMOD_BEHAVIOUR("pool", measured, "An imported pool answers 1 for attributes, allocations, export and being made current; importing it again answers the same handle.")
 CUDAMOD_BEHAVIOUR("pool", measured, "Memory imported twice has one address and is freed with the first free; while an import lives the pool cannot be destroyed: 1.")
+CUDAMOD_BEHAVIOUR("pool", assumed, "Memory that is imported again before a stream has run the earlier import's free stays: that free does nothing.")
 CUDAMOD_BEHAVIOUR("pool", measured, "Memory is exported only once its pool is: 1 before.")
 CUDAMOD_BEHAVIOUR("pool", measured, "An imported pool of the host can be used by no device until access is given in the importing process.")
 CUDAMOD_BEHAVIOUR("pool", assumed, "Copies between host and device take imported host memory; the card takes it in copies of unified addresses alone, and answers 1.")

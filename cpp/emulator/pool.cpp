@@ -69,7 +69,10 @@ std::shared_ptr<Pool> make_default_pool(Device& device) {
 }
 
 void release_to_pool(const std::shared_ptr<Allocation>& allocation) {
-    if (!allocation->imported) allocation->pool->remove(allocation->bytes);
+    if (allocation->imported)
+        allocation->pool->imports.erase(allocation->begin - allocation->area->begin());
+    else
+        allocation->pool->remove(allocation->bytes);
     address_space().release(allocation);
 }
 
@@ -219,10 +222,9 @@ CUDAMOD_API cuMemPoolDestroy(CUmemoryPool handle) {
             const auto pool = find_pool(handle);
             if (pool->is_default)
                 fail(CUDA_ERROR_INVALID_VALUE, "A default pool cannot be destroyed");
-            pool->destroyed = true;
-            std::erase_if(pool->imports, [](const auto& entry) { return entry.second.expired(); });
             if (!pool->imports.empty())
                 fail(CUDA_ERROR_INVALID_VALUE, "Memory imported from the pool is not freed");
+            pool->destroyed = true;
             forget_current(pool);
             objects().pools.erase(handle);
         },
@@ -374,15 +376,16 @@ CUDAMOD_API cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
                 fail(CUDA_ERROR_INVALID_VALUE, "0x%llx is not memory of a pool or of cuMemAlloc",
                      address);
             }
-            allocation->freeing = true;
+            static std::uint64_t frees = 0; // under the driver's lock
+            const std::uint64_t number = allocation->freeing = ++frees;
             Work work;
             work.after_fault = true;
             work.what = "free";
-            work.task = [allocation] {
+            work.task = [allocation, number] {
                 note_use(allocation.get(), allocation->host, allocation->bytes, true);
                 std::lock_guard lock(driver_mutex());
-                if (!allocation->freeing) return; // imported again meanwhile
-                allocation->freeing = false;
+                if (allocation->freeing != number) return; // imported again meanwhile
+                allocation->freeing = 0;
                 if (allocation->pool)
                     release_to_pool(allocation);
                 else

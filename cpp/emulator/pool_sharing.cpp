@@ -144,7 +144,7 @@ CUDAMOD_API cuMemPoolImportPointer(CUdeviceptr* address, CUmemoryPool handle,
                 allocation->pool = pool;
                 known = allocation;
             }
-            allocation->freeing = false; // a free that has not run yet was of the earlier import
+            allocation->freeing = 0; // a free that has not run yet was of the earlier import
             *address = allocation->begin;
         },
         address, handle, static_cast<const void*>(data));

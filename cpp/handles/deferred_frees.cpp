@@ -3,7 +3,9 @@
 #include "driver/log.h"
 #include "driver/table.h"
 #include "handles/device_memory.h"
+#include "handles/memory_import.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <utility>
@@ -43,6 +45,18 @@ bool defer_free(DeferredFree free) noexcept {
     } catch (...) {
         return false;
     }
+}
+
+std::optional<DeferredFree> take_deferred_free(const MemoryImportKey& key) noexcept {
+    std::lock_guard lock(deferred().mutex);
+    auto& frees = deferred().frees;
+    auto it = std::find_if(frees.begin(), frees.end(), [&](const DeferredFree& free) {
+        return free.import && free.import->key() == key;
+    });
+    if (it == frees.end()) return std::nullopt;
+    std::optional<DeferredFree> taken(std::move(*it));
+    frees.erase(it);
+    return taken;
 }
 
 void free_deferred() noexcept {

@@ -7,11 +7,8 @@
 #include "handles/registry.h"
 #include "handles/retirement.h"
 
-#include <cstring>
-#include <map>
-#include <mutex>
 #include <string>
-#include <unistd.h>
+#include <utility>
 
 namespace cudamod::handles {
 
@@ -36,7 +33,7 @@ Ended free_now(const DeferredFree& free) {
         if (!free.pool)
             return {driver::table.cuStreamSynchronize(*free.stream), "cuStreamSynchronize"};
         const MemoryPoolBox& from = box_of<MemoryPoolBox>(free.pool);
-        if (from.owned) from.frees.note(free.stream);
+        if (from.owned) from.end->frees.note(free.stream);
         return status;
     }
     const CUresult status =
@@ -73,28 +70,12 @@ std::string where(const MemoryPoolHandle& pool) {
 }
 
 DeviceMemoryHandle keep(CUdeviceptr raw, std::size_t size, const MemoryPoolHandle& pool,
-                        bool on_host, CUcontext context, const StreamHandle& free_on) {
-    auto box = make_box<DeviceMemoryBox>(raw, size, pool, on_host, context, free_on);
+                        bool on_host, CUcontext context, const StreamHandle& free_on,
+                        std::shared_ptr<const MemoryImport> import = {}) {
+    auto box =
+        make_box<DeviceMemoryBox>(raw, size, pool, on_host, context, free_on, std::move(import));
     registry<DeviceMemoryBox>().insert(box);
     return alias<DeviceMemoryBox>(std::move(box));
-}
-
-/// Imports that are alive, by pool and exported data.
-struct Imports {
-    using Key = std::pair<CUmemoryPool, MemoryExport>;
-    std::mutex mutex;
-    std::map<Key, std::weak_ptr<const CUdeviceptr>> by_data;
-};
-
-Imports& imports() {
-    static auto* instance = new Imports;
-    return *instance;
-}
-
-DeviceMemoryHandle known_import(const Imports::Key& key) {
-    std::lock_guard lock(imports().mutex);
-    auto it = imports().by_data.find(key);
-    return it == imports().by_data.end() ? nullptr : it->second.lock();
 }
 
 } // namespace
@@ -114,9 +95,11 @@ void free_memory(const DeferredFree& free) noexcept {
 DeviceMemoryBox::~DeviceMemoryBox() {
     registry<DeviceMemoryBox>().erase_expired(raw);
     if (pool)
-        free_memory({raw, FreeManner::InOrder, box_of<StreamBox>(free_on).context, free_on, pool});
+        free_memory(
+            {raw, FreeManner::InOrder, box_of<StreamBox>(free_on).context, free_on, pool, import});
     else
-        free_memory({raw, on_host ? FreeManner::OnHost : FreeManner::AtOnce, context, free_on, {}});
+        free_memory(
+            {raw, on_host ? FreeManner::OnHost : FreeManner::AtOnce, context, free_on, {}, {}});
 }
 
 DeviceMemoryHandle allocate(const MemoryPoolHandle& pool, const StreamHandle& stream,
@@ -150,8 +133,9 @@ DeviceMemoryHandle allocate_pinned(CUcontext context, const StreamHandle& stream
 }
 
 DeviceMemoryHandle adopt(const MemoryPoolHandle& pool, const StreamHandle& stream, CUdeviceptr raw,
-                         std::size_t size) {
-    return keep(raw, size, pool, false, box_of<StreamBox>(stream).context, stream);
+                         std::size_t size, std::shared_ptr<const MemoryImport> import) {
+    return keep(raw, size, pool, false, box_of<StreamBox>(stream).context, stream,
+                std::move(import));
 }
 
 void free_in_order(const MemoryPoolHandle& pool, const StreamHandle& stream, CUdeviceptr raw) {
@@ -159,7 +143,7 @@ void free_in_order(const MemoryPoolHandle& pool, const StreamHandle& stream, CUd
     {
         InterpreterUnlocked unlocked;
         ended = free_or_defer(
-            {raw, FreeManner::InOrder, box_of<StreamBox>(stream).context, stream, pool});
+            {raw, FreeManner::InOrder, box_of<StreamBox>(stream).context, stream, pool, {}});
     }
     driver::check(ended.status, ended.call ? ended.call : "cuMemFreeAsync",
                   [&] { return describe(DeviceMemoryBox::kKind, raw); });
@@ -170,42 +154,11 @@ void free_at_once(CUcontext context, const StreamHandle& stream, CUdeviceptr raw
     {
         InterpreterUnlocked unlocked;
         ended = free_or_defer(
-            {raw, on_host ? FreeManner::OnHost : FreeManner::AtOnce, context, stream, {}});
+            {raw, on_host ? FreeManner::OnHost : FreeManner::AtOnce, context, stream, {}, {}});
     }
     const char* freeing = on_host ? "cuMemFreeHost" : "cuMemFree";
     driver::check(ended.status, ended.call ? ended.call : freeing,
                   [&] { return describe("memory", raw); });
-}
-
-MemoryExport export_memory(const DeviceMemoryHandle& memory) {
-    const MemoryPoolHandle& pool = box_of<DeviceMemoryBox>(memory).pool;
-    if (!box_of<MemoryPoolBox>(pool).exported) close(export_pool(pool));
-    CUmemPoolPtrExportData data{};
-    driver::check(driver::table.cuMemPoolExportPointer(&data, *memory), "cuMemPoolExportPointer",
-                  [&] { return describe(DeviceMemoryBox::kKind, *memory); });
-    MemoryExport exported;
-    std::memcpy(exported.data(), &data, sizeof data);
-    return exported;
-}
-
-DeviceMemoryHandle import_memory(const MemoryPoolHandle& pool, const StreamHandle& stream,
-                                 const MemoryExport& exported, std::size_t size) {
-    Imports::Key key{*pool, exported};
-    if (DeviceMemoryHandle known = known_import(key)) return known;
-    CUmemPoolPtrExportData data;
-    std::memcpy(&data, exported.data(), sizeof data);
-    ContextScope scope(box_of<StreamBox>(stream).context);
-    CUdeviceptr raw = 0;
-    driver::check(driver::table.cuMemPoolImportPointer(&raw, *pool, &data),
-                  "cuMemPoolImportPointer", [&] { return describe_pool(pool); });
-    // Another thread may have imported it meanwhile: the driver gave both the same address.
-    if (auto known = registry<DeviceMemoryBox>().find(raw); known && known->pool == pool)
-        return alias<DeviceMemoryBox>(std::move(known));
-    DeviceMemoryHandle memory = adopt(pool, stream, raw, size);
-    std::lock_guard lock(imports().mutex);
-    std::erase_if(imports().by_data, [](const auto& entry) { return entry.second.expired(); });
-    imports().by_data[key] = memory;
-    return memory;
 }
 
 } // namespace cudamod::handles

@@ -8,8 +8,8 @@
 
 #include <cuda.h>
 
-#include <array>
 #include <cstddef>
+#include <memory>
 
 namespace cudamod::handles {
 
@@ -23,12 +23,14 @@ struct DeviceMemoryBox {
     bool on_host;          ///< cuMemAllocHost's
     CUcontext context;     ///< where memory of no pool was allocated
     mutable StreamHandle free_on;
+    std::shared_ptr<const MemoryImport> import; ///< of memory that another process exported
     Tracked tracked;
 
     DeviceMemoryBox(Raw raw_, std::size_t size_, MemoryPoolHandle pool_, bool on_host_,
-                    CUcontext context_, StreamHandle free_on_)
+                    CUcontext context_, StreamHandle free_on_,
+                    std::shared_ptr<const MemoryImport> import_)
         : raw(raw_), size(size_), pool(std::move(pool_)), on_host(on_host_), context(context_),
-          free_on(std::move(free_on_)) {}
+          free_on(std::move(free_on_)), import(std::move(import_)) {}
     ~DeviceMemoryBox();
     Lifetime lifetime() const { return Lifetime::Owned; }
     std::vector<Dependency> dependencies() const {
@@ -54,9 +56,9 @@ DeviceMemoryHandle allocate_at_once(const StreamHandle& stream, std::size_t size
 /// before the memory is freed.
 DeviceMemoryHandle allocate_pinned(CUcontext context, const StreamHandle& stream, std::size_t size);
 
-/// Takes over memory that somebody allocated from the pool.
+/// Takes over memory that somebody allocated from the pool, or that was imported.
 DeviceMemoryHandle adopt(const MemoryPoolHandle& pool, const StreamHandle& stream, CUdeviceptr raw,
-                         std::size_t size);
+                         std::size_t size, std::shared_ptr<const MemoryImport> import = {});
 
 /// Frees memory, or defers that until its stream captures no more; reports what fails.
 void free_memory(const DeferredFree& free) noexcept;
@@ -67,15 +69,5 @@ void free_in_order(const MemoryPoolHandle& pool, const StreamHandle& stream, CUd
 
 /// Frees memory of no pool that no handle owns, once the stream, which may be empty, has run.
 void free_at_once(CUcontext context, const StreamHandle& stream, CUdeviceptr raw, bool on_host);
-
-/// What describes memory of an exportable pool to another process. The pool is exported first,
-/// without which the driver refuses.
-using MemoryExport = std::array<unsigned char, sizeof(CUmemPoolPtrExportData)>;
-MemoryExport export_memory(const DeviceMemoryHandle& memory);
-
-/// Memory that another process exported from the pool that `pool` was imported from. While one
-/// import is alive, further ones are the same: the driver would free them all with the first.
-DeviceMemoryHandle import_memory(const MemoryPoolHandle& pool, const StreamHandle& stream,
-                                 const MemoryExport& data, std::size_t size);
 
 } // namespace cudamod::handles

@@ -8,9 +8,11 @@
 #include "handles/destruction.h"
 #include "handles/registry.h"
 
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -25,14 +27,13 @@ struct RetiredPool {
     CUmemoryPool raw;
     int device;
     bool imported;
-    bool has_peers;
-    PendingFrees frees;
+    std::shared_ptr<PoolEnd> end;
 
     /// Whether nothing of it is alive. Memory that somebody allocated from it by a call of the
     /// driver is not ours to see, but the driver counts it. A pool that can't be asked waits.
     bool is_unused() {
         RelaxedCapture relaxed; // a question about an event spoils a capture in global mode
-        if (!frees.done()) return false;
+        if (!end->frees.done()) return false;
         if (imported) return true;
         cuuint64_t used = 0;
         CUresult status =
@@ -45,11 +46,55 @@ struct RetiredPool {
 struct RetiredPools {
     std::mutex mutex;
     std::vector<RetiredPool> pools;
+    std::map<CUmemoryPool, std::weak_ptr<PoolEnd>> imported;
+    std::condition_variable turn_is_over;
+    bool turn_is_taken = false;
 };
 
 RetiredPools& retired_pools() {
     static auto* instance = new RetiredPools;
     return *instance;
+}
+
+/// One thread at a time imports a pool or destroys an imported one: until it is destroyed the
+/// driver answers the same pool for each import.
+class ImportTurn {
+  public:
+    /// With `wait` false the turn is not taken from another, or from this thread itself.
+    explicit ImportTurn(bool wait) {
+        RetiredPools& pools = retired_pools();
+        std::optional<InterpreterUnlocked> unlocked;
+        if (wait) unlocked.emplace();
+        std::unique_lock lock(pools.mutex);
+        if (wait) pools.turn_is_over.wait(lock, [&] { return !pools.turn_is_taken; });
+        taken_ = !std::exchange(pools.turn_is_taken, true);
+    }
+    ~ImportTurn() {
+        if (!taken_) return;
+        {
+            std::lock_guard lock(retired_pools().mutex);
+            retired_pools().turn_is_taken = false;
+        }
+        retired_pools().turn_is_over.notify_one();
+    }
+    ImportTurn(const ImportTurn&) = delete;
+    ImportTurn& operator=(const ImportTurn&) = delete;
+    explicit operator bool() const { return taken_; }
+
+  private:
+    bool taken_ = false;
+};
+
+/// Shared with whatever is left of the pool's earlier boxes.
+std::shared_ptr<PoolEnd> end_of_import(CUmemoryPool raw) {
+    auto fresh = std::make_shared<PoolEnd>();
+    std::lock_guard lock(retired_pools().mutex);
+    std::erase_if(retired_pools().imported,
+                  [](const auto& entry) { return entry.second.expired(); });
+    std::weak_ptr<PoolEnd>& known = retired_pools().imported[raw];
+    if (auto end = known.lock()) return end;
+    known = fresh;
+    return fresh;
 }
 
 std::vector<CUmemAccessDesc> descriptors(const std::vector<int>& devices, CUmemAccess_flags flags) {
@@ -84,9 +129,43 @@ void take_access_from_peers(CUmemoryPool raw, int device) noexcept {
 
 void destroy_pool(const RetiredPool& pool) noexcept {
     destroy("cuMemPoolDestroy", MemoryPoolBox::kKind, value_of(pool.raw), true, [&] {
-        if (pool.has_peers) take_access_from_peers(pool.raw, pool.device);
+        if (pool.end->has_peers) take_access_from_peers(pool.raw, pool.device);
         return driver::table.cuMemPoolDestroy(pool.raw);
     });
+}
+
+/// What became of a retired pool.
+enum class Fate { Destroyed, LeftToAnother, Waits };
+
+Fate try_to_destroy(RetiredPool& pool, bool wait) noexcept {
+    std::optional<ImportTurn> turn;
+    if (pool.imported) {
+        turn.emplace(wait);
+        if (!*turn) return Fate::Waits;
+        // It was imported again: whoever has the pool now, or retired it, destroys it.
+        if (pool.end.use_count() > 1) {
+            pool.end.reset();
+            return Fate::LeftToAnother;
+        }
+    }
+    if (wait) {
+        RelaxedCapture relaxed;
+        InterpreterUnlocked unlocked;
+        pool.end->frees.wait();
+    }
+    if (!pool.is_unused()) return Fate::Waits;
+    destroy_pool(pool);
+    pool.end.reset();
+    return Fate::Destroyed;
+}
+
+void retire(RetiredPool pool) noexcept {
+    try {
+        std::lock_guard lock(retired_pools().mutex);
+        retired_pools().pools.push_back(std::move(pool));
+    } catch (...) {
+        // Out of memory: the pool is left to the end of the process.
+    }
 }
 
 std::string subject(const PoolPlace& place) {
@@ -116,10 +195,24 @@ CUmemLocation location_of(const PoolPlace& place) {
     return location;
 }
 
-MemoryPoolHandle own(CUmemoryPool raw, const PoolPlace& place, bool imported, bool exportable) {
-    auto box = make_box<MemoryPoolBox>(raw, place, true, imported, exportable);
+MemoryPoolHandle own(CUmemoryPool raw, const PoolPlace& place, bool imported, bool exportable,
+                     std::shared_ptr<PoolEnd> end = std::make_shared<PoolEnd>()) {
+    auto box = make_box<MemoryPoolBox>(raw, place, true, imported, exportable, std::move(end));
     registry<MemoryPoolBox>().insert(box);
     return alias<MemoryPoolBox>(std::move(box));
+}
+
+MemoryPoolHandle import_in_turn(const PoolPlace& place, int file) {
+    ImportTurn turn(true);
+    CUmemoryPool raw = nullptr;
+    auto handle = reinterpret_cast<void*>(static_cast<std::uintptr_t>(file));
+    driver::check(driver::table.cuMemPoolImportFromShareableHandle(
+                      &raw, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+                  "cuMemPoolImportFromShareableHandle",
+                  [&] { return subject(place) + " from file descriptor " + std::to_string(file); });
+    auto box = registry<MemoryPoolBox>().find(raw);
+    if (box) return alias<MemoryPoolBox>(std::move(box));
+    return own(raw, place, true, false, end_of_import(raw));
 }
 
 /// At its own place alone can the memory of a pinned pool be reached without this.
@@ -164,17 +257,8 @@ MemoryPoolBox::~MemoryPoolBox() {
     registry<MemoryPoolBox>().erase_expired(raw);
     if (!owned || !driver_is_ours()) return;
     reclaim_pools(false);
-    RetiredPool retired{raw, device(), imported, has_peers.load(), std::move(frees)};
-    if (retired.is_unused()) {
-        destroy_pool(retired);
-    } else {
-        try {
-            std::lock_guard lock(retired_pools().mutex);
-            retired_pools().pools.push_back(std::move(retired));
-        } catch (...) {
-            // Out of memory: the pool is left to the end of the process.
-        }
-    }
+    RetiredPool retired{raw, device(), imported, std::move(end)};
+    if (try_to_destroy(retired, false) == Fate::Waits) retire(std::move(retired));
 }
 
 MemoryPoolHandle create_pool(const PoolPlace& place, bool exportable, std::size_t max_size) {
@@ -225,17 +309,7 @@ MemoryPoolHandle device_pool(int device) {
 
 MemoryPoolHandle import_pool(const PoolPlace& place, int file) {
     reclaim_pools(false);
-    CUmemoryPool raw = nullptr;
-    auto handle = reinterpret_cast<void*>(static_cast<std::uintptr_t>(file));
-    driver::check(driver::table.cuMemPoolImportFromShareableHandle(
-                      &raw, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-                  "cuMemPoolImportFromShareableHandle",
-                  [&] { return subject(place) + " from file descriptor " + std::to_string(file); });
-    // The driver answers the same pool for each import of it.
-    auto fresh = make_box<MemoryPoolBox>(raw, place, true, true, false);
-    auto box = registry<MemoryPoolBox>().find_or_insert(fresh);
-    if (box != fresh) fresh->owned = false;
-    MemoryPoolHandle pool = alias<MemoryPoolBox>(std::move(box));
+    MemoryPoolHandle pool = import_in_turn(place, file);
     open_to_all_devices(pool);
     return pool;
 }
@@ -265,7 +339,7 @@ void set_access(const MemoryPoolHandle& pool, const std::vector<int>& given,
     for (const CUmemAccessDesc& none : descriptors(taken, CU_MEM_ACCESS_FLAGS_PROT_NONE))
         wanted.push_back(none);
     if (wanted.empty()) return;
-    if (!given.empty()) box_of<MemoryPoolBox>(pool).has_peers = true;
+    if (!given.empty()) box_of<MemoryPoolBox>(pool).end->has_peers = true;
     driver::check(driver::table.cuMemPoolSetAccess(*pool, wanted.data(), wanted.size()),
                   "cuMemPoolSetAccess", [&] { return describe_pool(pool); });
     // Of a pool of the host the driver remarks on what it was not asked for.
@@ -281,22 +355,9 @@ std::size_t reclaim_pools(bool wait) noexcept {
     }
     std::size_t destroyed = 0;
     for (RetiredPool& pool : pools) {
-        if (wait) {
-            RelaxedCapture relaxed;
-            InterpreterUnlocked unlocked;
-            pool.frees.wait();
-        }
-        if (pool.is_unused()) {
-            destroy_pool(pool);
-            ++destroyed;
-            continue;
-        }
-        try {
-            std::lock_guard lock(retired_pools().mutex);
-            retired_pools().pools.push_back(std::move(pool));
-        } catch (...) {
-            // Out of memory: the pool is left to the end of the process.
-        }
+        const Fate fate = try_to_destroy(pool, wait);
+        if (fate == Fate::Destroyed) ++destroyed;
+        if (fate == Fate::Waits) retire(std::move(pool));
     }
     return destroyed;
 }

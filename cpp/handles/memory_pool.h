@@ -8,6 +8,8 @@
 
 #include <atomic>
 #include <cstddef>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace cudamod::handles {
@@ -21,6 +23,12 @@ struct PoolPlace {
     int id; ///< device or NUMA node; -1 where the location needs none
 };
 
+/// What a pool's destruction has to heed. An imported pool's boxes share it, one after another.
+struct PoolEnd {
+    PendingFrees frees;
+    std::atomic<bool> has_peers{false}; ///< access was given to a device, by us
+};
+
 /// A pool of stream-ordered memory. One that we own is destroyed when nothing from it is alive and
 /// its frees are done.
 struct MemoryPoolBox {
@@ -28,16 +36,17 @@ struct MemoryPoolBox {
     static constexpr const char* kKind = "memory pool";
     Raw raw;
     PoolPlace place;
-    mutable std::atomic<bool> owned; ///< destroyed with the box
+    bool owned;      ///< destroyed with the box
     bool imported;   ///< from another process: it gives addresses of its exporter's memory only
     bool exportable; ///< to other processes
-    mutable PendingFrees frees;
-    mutable std::atomic<bool> has_peers{false}; ///< access was given to a device, by us
-    mutable std::atomic<bool> exported{false};  ///< without which its memory can't be
+    std::shared_ptr<PoolEnd> end;
+    mutable std::atomic<bool> exported{false}; ///< without which its memory can't be
     Tracked tracked;
 
-    MemoryPoolBox(Raw raw_, PoolPlace place_, bool owned_, bool imported_, bool exportable_)
-        : raw(raw_), place(place_), owned(owned_), imported(imported_), exportable(exportable_) {}
+    MemoryPoolBox(Raw raw_, PoolPlace place_, bool owned_, bool imported_, bool exportable_,
+                  std::shared_ptr<PoolEnd> end_ = std::make_shared<PoolEnd>())
+        : raw(raw_), place(place_), owned(owned_), imported(imported_), exportable(exportable_),
+          end(std::move(end_)) {}
     ~MemoryPoolBox();
     Lifetime lifetime() const { return owned ? Lifetime::Owned : Lifetime::Process; }
     std::vector<Dependency> dependencies() const { return {}; }

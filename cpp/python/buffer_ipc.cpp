@@ -3,6 +3,7 @@
 #include "driver/status.h"
 #include "driver/table.h"
 #include "handles/destruction.h"
+#include "handles/memory_import.h"
 #include "python/buffer_origin.h"
 #include "python/integer_argument.h"
 #include "python/memory_pool.h"
