@@ -30,10 +30,12 @@ struct DeferredFree {
 /// is the legacy stream of a context in which a blocking stream does. Its context is current.
 bool is_captured(const StreamHandle& stream) noexcept;
 
-/// Keeps it until its stream captures no more. False when there is no room to remember it.
+/// Keeps it until its stream, which this does not keep alive, captures no more or is gone. False
+/// when there is no room to remember it.
 bool defer_free(DeferredFree free) noexcept;
 
-/// Takes the free of imported memory back, if it is one of those that wait.
+/// Takes the free of imported memory back, if it is one of those that wait; without its stream if
+/// nobody has that any more.
 std::optional<DeferredFree> take_deferred_free(const MemoryImportKey& key) noexcept;
 
 /// Frees what was deferred, but for what must still wait. Calls the driver only when there is any.

@@ -103,7 +103,7 @@ DeviceMemoryHandle import_memory(const MemoryPoolHandle& pool, const StreamHandl
         if (!import) continue;
         CUdeviceptr raw = earlier ? earlier->raw : import_pointer(pool, exported);
         DeviceMemoryHandle memory =
-            adopt(pool, earlier ? earlier->stream : stream, raw, size, import);
+            adopt(pool, earlier && earlier->stream ? earlier->stream : stream, raw, size, import);
         import->is_alive(memory);
         return memory;
     }
