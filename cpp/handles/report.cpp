@@ -62,7 +62,6 @@ void report(CUresult status, const char* call, std::string subject) noexcept {
 
 std::vector<Report> take_reports() {
     std::lock_guard lock(reports_mutex());
-    attention.fetch_and(~kReportsPending, std::memory_order_relaxed);
     return std::exchange(reports(), {});
 }
 

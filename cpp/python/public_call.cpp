@@ -10,6 +10,8 @@
 namespace cudamod::python {
 
 bool deliver_reports() {
+    // First: the end of an object may postpone that of another to the next public call.
+    handles::attention.fetch_and(~handles::kReportsPending, std::memory_order_relaxed);
     const bool ended = handles::end_postponed_boxes();
     std::vector<handles::Report> reports = handles::take_reports();
     if (!ended) handles::attention.fetch_or(handles::kReportsPending, std::memory_order_relaxed);
