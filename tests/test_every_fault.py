@@ -160,15 +160,6 @@ class Trial:
         return Outcome(error, told, reached, int(found[0], 16) if found else 0)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _short_collections() -> Iterator[None]:
-    """What the other tests left is no garbage of these."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 def end(call: str, value: int) -> None:
     """End what a failed call left alive."""
     if call in ("cuMemFreeAsync", "cuCtxPushCurrent"):
