@@ -59,6 +59,15 @@ IMAGES: dict[str, tuple[bytes, int, str, str]] = {
         "CUDA_ERROR_INVALID_PTX",
         ".target",
     ),
+    "too much static shared memory": (
+        ptx(
+            HEADER + "\n.visible .entry k()\n{\n.shared .b8 area[49153];\n.reg .b32 a;\n"
+            "mov.u32 a, area;\nst.shared.u8 [a+49152], 1;\nret;\n}"
+        ),
+        218,
+        "CUDA_ERROR_INVALID_PTX",
+        "uses too much shared data (0xc001 bytes, 0xc000 max)",
+    ),
     "another architecture": (
         (DATA / "saxpy.sm120.cubin").read_bytes(),
         209,
